@@ -1,0 +1,16 @@
+// All of Interlock. Start with mutex.hpp and lease.hpp.
+#pragma once
+
+#include "interlock/attempt.hpp"
+#include "interlock/client.hpp"
+#include "interlock/duration.hpp"
+#include "interlock/error.hpp"
+#include "interlock/lease.hpp"
+#include "interlock/multi_lock.hpp"
+#include "interlock/mutex.hpp"
+#include "interlock/observer.hpp"
+#include "interlock/options.hpp"
+#include "interlock/rw_lock.hpp"
+#include "interlock/semaphore.hpp"
+#include "interlock/stores.hpp"
+#include "interlock/version.hpp"

@@ -1,0 +1,116 @@
+// A granted claim.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "interlock/claim.hpp"
+#include "interlock/options.hpp"
+
+namespace interlock {
+
+class Attempt;
+namespace core {
+class Engine;
+class Hold;
+}  // namespace core
+
+enum class LeaseState {
+  held,      ///< ours, by the store's last word and by the clock
+  lost,      ///< was ours; the store said so, or it could not be renewed in time
+  released,  ///< given back, and the store confirmed it; or handed on by detach()
+};
+
+std::string_view to_string(LeaseState state) noexcept;
+
+/// Holds what was claimed until it is released or destroyed. Renews itself in the background.
+///
+/// Move-only: it belongs to whoever has the object, not to a thread. One thread at a time may use
+/// one Lease object, but state(), lost() and time_remaining() may be read from any thread.
+///
+/// **Check it.** A lease can be lost: the store may be out of reach until the TTL has ended, the
+/// process may be stopped, an operator may break the lock. `lost()` tells in time, counted on this
+/// machine's own clock and with no network needed. Work that must never overlap hands `fence()` to
+/// whatever it writes to.
+///
+/// The destructor releases, never throws, and waits at most ClientOptions::release_timeout.
+class [[nodiscard]] Lease {
+ public:
+  /// Holds nothing: released().
+  Lease() noexcept;
+  Lease(Lease&&) noexcept;
+  Lease& operator=(Lease&&) noexcept;
+  ~Lease();
+
+  /// The name (the first one, of several) as it was asked for.
+  [[nodiscard]] const std::string& resource() const;
+  /// All names asked for, sorted; without ancestors.
+  [[nodiscard]] std::vector<std::string> resources() const;
+  [[nodiscard]] const Owner& owner() const;
+  /// The fence of resource(). Throws Error (unsupported) where the store has none.
+  [[nodiscard]] Fence fence() const;
+  /// The fence of one of several resources.
+  [[nodiscard]] Fence fence(std::string_view resource) const;
+  [[nodiscard]] const Who& who() const;
+  /// For people; nothing is decided by it.
+  [[nodiscard]] std::chrono::system_clock::time_point acquired_at() const;
+  /// Until then it is ours whatever happens to the network; a renewal moves it.
+  [[nodiscard]] TimePoint valid_until() const;
+  /// Until valid_until(); never negative.
+  [[nodiscard]] Duration time_remaining() const;
+  [[nodiscard]] Duration ttl() const;
+  [[nodiscard]] LeaseState state() const noexcept;
+  /// state() == held.
+  explicit operator bool() const noexcept { return state() == LeaseState::held; }
+  /// How often the store was asked until it was granted, and how long that took.
+  [[nodiscard]] int attempts() const;
+  [[nodiscard]] Duration waited() const;
+
+  /// Stopped when the lease is lost: when the store says so, and at the latest when the local
+  /// validity ends. A release never stops it. Callbacks on it run on the client's background
+  /// thread: keep them short.
+  [[nodiscard]] std::stop_token lost() const;
+  /// Why it was lost, for people; empty while it isn't.
+  [[nodiscard]] std::string lost_reason() const;
+
+  /// Renews now, with this TTL from now on (longer or shorter). False: it is lost. Throws Error
+  /// (unreachable) if the store does not answer; the lease then lives on until valid_until().
+  bool extend(Duration ttl);
+
+  /// Gives it back and waits for the store to confirm: `released`, or `lost` if it was not ours any
+  /// more. Throws Error (unreachable) if the store does not answer (retried in the background).
+  /// Releasing twice is fine.
+  LeaseState release();
+  /// Gives back some of several resources and keeps the rest. Names that are not held here are
+  /// passed over.
+  LeaseState release(const std::vector<std::string>& resources);
+
+  /// Every exclusive resource becomes shared, without a gap in which another writer could get in.
+  /// False: the lease is lost.
+  bool downgrade();
+  /// Shared resources become exclusive if no other reader is in the way. Two readers that try don't
+  /// wait for each other: the second one is refused, and keeps its shared lease. The fence is a new
+  /// one. One-shot; the other form waits for the other readers to leave, and holds back new ones.
+  bool try_upgrade();
+  bool try_upgrade_for(Duration limit);
+
+  /// Turns it into a printable token, which holds the claim until its TTL ends, with no process
+  /// that renews it. Client::adopt turns it back, in any process. This object is released().
+  [[nodiscard]] std::string detach();
+
+ private:
+  friend class Attempt;
+  friend class core::Engine;
+  Lease(std::shared_ptr<core::Engine> client, std::shared_ptr<core::Hold> hold) noexcept;
+  void drop() noexcept;
+  [[nodiscard]] core::Hold& hold() const;
+
+  std::shared_ptr<core::Engine> client_;
+  std::shared_ptr<core::Hold> hold_;
+};
+
+}  // namespace interlock

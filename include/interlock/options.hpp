@@ -1,0 +1,102 @@
+// What can be set on a lock, on a wait, and on a client: one struct each, with defaults that fit most.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "interlock/clock.hpp"
+
+namespace interlock {
+
+class Observer;
+
+/// How often and how fast to try again, where nothing tells when to: after a store failed to
+/// answer, on a store without a queue, and in `try_acquire_times`.
+struct Retry {
+  int attempts = 10;  ///< tries in all, the first one included
+  Duration first = std::chrono::milliseconds(100);
+  Duration max = std::chrono::seconds(5);
+  double multiplier = 2.0;
+  double jitter = 0.2;  ///< each delay is shortened by a random part of up to this fraction
+
+  static constexpr Retry standard() { return {}; }
+  static constexpr Retry none() { return {.attempts = 1}; }
+  static constexpr Retry aggressive() {
+    return {.attempts = 50,
+            .first = std::chrono::milliseconds(50),
+            .max = std::chrono::seconds(1),
+            .multiplier = 1.5};
+  }
+
+  /// The pause after the n-th failed try (n from 1), before jitter: first, first * multiplier, …
+  [[nodiscard]] Duration delay(int failed_tries) const noexcept;
+};
+
+/// A lock's settings. Designated initialisers read best: `{.ttl = 10s, .label = "nightly"}`.
+struct Options {
+  /// How long the lease lives without a renewal: the time that others wait if this process is
+  /// killed. Renewal comes every third of it. Longer: fewer calls; shorter: quicker recovery.
+  Duration ttl = std::chrono::seconds(30);
+  /// What for, in your words. Others see it in `interlock who`.
+  std::string label{};
+  /// Makes it re-entrant: claims of the same identity don't exclude each other, and the resource is
+  /// free when the last of them is released. Empty: not re-entrant.
+  std::string identity{};
+  /// Higher ones are served first; among equals, who came first.
+  std::int32_t priority = 0;
+  /// The longest that acquire() waits before it throws timed_out. Empty: as long as it takes.
+  std::optional<Duration> max_wait{};
+  /// Renewal ends when it was held this long, so that a holder that hangs does not hold on forever:
+  /// the lease is then lost when its last TTL ends. Empty: no limit.
+  std::optional<Duration> max_hold{};
+  /// Turn renewal off only for leases that are meant to end by themselves.
+  bool renew = true;
+  /// "table/row" also holds "table" shared, so that whoever holds "table" excludes all its rows.
+  /// Turn it off if slashes in your names mean nothing.
+  bool hierarchy = true;
+  /// When the store does not answer.
+  Retry retry{};
+  /// The process whose end ends the lease, where the store can notice that. Empty: this one. 0:
+  /// none; only the TTL ends it.
+  std::optional<std::int64_t> process{};
+};
+
+/// How long one acquisition waits. Everything is a case of it: `Wait::once()`, `Wait::forever()`,
+/// `Wait::for_(5s)`, `Wait::times({.attempts = 4})`.
+struct Wait {
+  /// Empty: no limit. Zero or less: one shot, which never queues and never delays anybody.
+  std::optional<Duration> limit{};
+  /// One-shot tries with pauses instead of a place in the queue.
+  std::optional<Retry> tries{};
+  /// Gives up when it is stopped. The place in the queue is cleaned up in the background.
+  std::stop_token stop{};
+
+  static Wait forever(std::stop_token stop = {}) { return {.limit = {}, .tries = {}, .stop = std::move(stop)}; }
+  static Wait once() { return {.limit = Duration::zero(), .tries = {}, .stop = {}}; }
+  static Wait for_(Duration limit, std::stop_token stop = {}) {
+    return {.limit = limit, .tries = {}, .stop = std::move(stop)};
+  }
+  static Wait times(Retry tries, std::stop_token stop = {}) {
+    return {.limit = {}, .tries = tries, .stop = std::move(stop)};
+  }
+};
+
+/// A client's settings.
+struct ClientOptions {
+  /// Told what happens; see observer.hpp. None: costs nothing.
+  std::shared_ptr<Observer> observer{};
+  /// Time. Empty: the real one. Tests give a ManualClock here and to the memory store.
+  std::shared_ptr<Clock> clock{};
+  /// Runs the callbacks and coroutines of asynchronous acquisitions. Empty: a thread of the
+  /// client's own, so that they can't hold up renewals. It must run what it is given, in any
+  /// order, on any thread but the caller's stack.
+  std::function<void(std::function<void()>)> executor{};
+  /// How long a destructor, or the end of the process, waits for a release to be confirmed.
+  Duration release_timeout = std::chrono::seconds(1);
+};
+
+}  // namespace interlock

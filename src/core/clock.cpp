@@ -1,0 +1,97 @@
+#include "interlock/clock.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace interlock {
+
+TimePoint BootClock::now() noexcept {
+  timespec t{};
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return TimePoint(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
+}
+
+namespace {
+
+// Condition variables sleep on CLOCK_MONOTONIC, which stands still while the machine is suspended.
+// So nobody sleeps longer than this without looking at BootClock.
+constexpr Duration kLongestSleep = std::chrono::seconds(1);
+
+class SystemClock final : public Clock {
+ public:
+  [[nodiscard]] TimePoint now() const noexcept override { return BootClock::now(); }
+
+ private:
+  [[nodiscard]] Duration longest_sleep(TimePoint until) const noexcept override {
+    return std::min(until - now(), kLongestSleep);
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Clock> system_clock() {
+  static const auto clock = std::make_shared<SystemClock>();
+  return clock;
+}
+
+void Signal::set() {
+  {
+    const std::lock_guard lock(mutex_);
+    set_ = true;
+  }
+  changed_.notify_one();
+}
+
+void Signal::nudge() {
+  {
+    const std::lock_guard lock(mutex_);
+    nudged_ = true;
+  }
+  changed_.notify_one();
+}
+
+bool Signal::wait_until(TimePoint until) {
+  {  // Most often the answer is already there.
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(set_, false)) return true;
+  }
+  clock_.enter(*this);
+  std::unique_lock lock(mutex_);
+  while (!set_ && clock_.now() < until) {
+    nudged_ = false;
+    if (until == TimePoint::max()) {
+      changed_.wait(lock, [this] { return set_ || nudged_; });
+    } else {
+      const auto end = std::chrono::steady_clock::now() + clock_.longest_sleep(until);
+      changed_.wait_until(lock, end, [this] { return set_ || nudged_; });
+    }
+  }
+  const bool was_set = std::exchange(set_, false);
+  lock.unlock();
+  clock_.leave(*this);
+  return was_set;
+}
+
+TimePoint ManualClock::now() const noexcept { return TimePoint(Duration(now_.load())); }
+
+void ManualClock::advance(Duration by) {
+  const std::lock_guard lock(mutex_);
+  now_ += by.count();
+  for (auto* sleeper : sleepers_) sleeper->nudge();
+}
+
+Duration ManualClock::longest_sleep(TimePoint) const noexcept { return std::chrono::hours(1); }
+
+void ManualClock::enter(Signal& signal) {
+  const std::lock_guard lock(mutex_);
+  sleepers_.insert(&signal);
+}
+
+void ManualClock::leave(Signal& signal) {
+  const std::lock_guard lock(mutex_);
+  sleepers_.erase(sleepers_.find(&signal));
+}
+
+}  // namespace interlock
