@@ -115,6 +115,9 @@ class LockTable {
   void set_last_ticket(std::uint64_t number) noexcept { last_ticket_ = number; }
 
  private:
+  /// How many of the claim's parts this owner holds.
+  [[nodiscard]] std::size_t held_by(const Owner& owner, const Claim& claim) const;
+
   struct Hindrance {
     bool any = false;
     TimePoint ends = TimePoint::max();  ///< the first of those in the way to expire
@@ -122,8 +125,9 @@ class LockTable {
 
   [[nodiscard]] std::optional<Error> misfit(const Claim& claim) const;
   Hindrance hindrance(const Part& part, const Claim& claim, const Ticket& ticket, Row& row);
-  Answer grant(const Claim& claim, const Origin& origin, TimePoint now);
-  Answer change(const Claim& claim, bool queue, const Origin& origin, TimePoint now, std::vector<Wake>& wakes);
+  Answer grant(const Claim& claim, const Origin& origin, TimePoint now, std::vector<Wake>& wakes);
+  Answer rearm(const Claim& claim, const Origin& origin, TimePoint now);
+  [[nodiscard]] bool has_rival(const Claim& claim) const;
   Answer enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin, TimePoint now, TimePoint look);
   void leave_queue(const Claim& claim);
   void sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes);
