@@ -107,11 +107,10 @@ class [[nodiscard]] Lease {
  private:
   friend class Attempt;
   friend class core::Engine;
-  Lease(std::shared_ptr<core::Engine> client, std::shared_ptr<core::Hold> hold) noexcept;
+  explicit Lease(std::shared_ptr<core::Hold> hold) noexcept;
   void drop() noexcept;
   [[nodiscard]] core::Hold& hold() const;
 
-  std::shared_ptr<core::Engine> client_;
   std::shared_ptr<core::Hold> hold_;
 };
 

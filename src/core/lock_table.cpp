@@ -276,7 +276,7 @@ Answer LockTable::renew(const Claim& claim, const Origin& origin, TimePoint now,
   return rearm(claim, origin, now);
 }
 
-Answer LockTable::release(const Claim& claim, TimePoint now, std::vector<Wake>& wakes) {
+Answer LockTable::release(const Claim& claim, std::uint64_t by, TimePoint now, std::vector<Wake>& wakes) {
   bool held = false;
   bool queued = false;
   const auto ticket = tickets_.find(claim.owner);
@@ -285,7 +285,11 @@ Answer LockTable::release(const Claim& claim, TimePoint now, std::vector<Wake>& 
     if (it == rows_.end()) continue;
     Row& row = it->second;
     sweep_row(row, now, wakes);
-    const bool left = std::erase_if(row.holders, [&](const Record& r) { return r.owner == claim.owner; }) > 0;
+    const bool left = std::erase_if(row.holders, [&](const Record& r) {
+                        if (r.owner != claim.owner) return false;
+                        if (r.origin.home != by) wakes.push_back({r.origin.home, r.owner});
+                        return true;
+                      }) > 0;
     const bool gave_up = ticket != tickets_.end() && row.queue.erase(ticket->second) > 0;
     held = held || left;
     queued = queued || gave_up;

@@ -97,7 +97,8 @@ class LockTable {
   // The calls of Backend, see there. `wakes` collects whom to wake once the change is made.
   Answer acquire(const Claim& claim, bool queue, const Origin& origin, TimePoint now, std::vector<Wake>& wakes);
   Answer renew(const Claim& claim, const Origin& origin, TimePoint now, std::vector<Wake>& wakes);
-  Answer release(const Claim& claim, TimePoint now, std::vector<Wake>& wakes);
+  /// `by`: the home of whoever releases. A holder of another home is evicted, and told to look.
+  Answer release(const Claim& claim, std::uint64_t by, TimePoint now, std::vector<Wake>& wakes);
   [[nodiscard]] std::vector<ResourceState> inspect(const Query& query, TimePoint now) const;
 
   /// Drops what has expired, in every row.
