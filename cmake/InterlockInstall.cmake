@@ -32,7 +32,8 @@ list(APPEND pc_libraries -linterlock_core -pthread)
 list(JOIN pc_libraries " " pc_libraries)
 list(JOIN pkgconfig_modules " " pc_requires)
 # Found relative to the .pc file, so an installed tree may be moved.
-file(RELATIVE_PATH pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+           BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE pc_prefix)
 configure_file(cmake/interlock.pc.in generated/interlock.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/generated/interlock.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
