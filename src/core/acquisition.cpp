@@ -51,7 +51,8 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
       place_ = answer.place;
       if (woken_) return ask(now);
       phase_ = Phase::waiting;
-      look_at_ = now + std::max(kSoonest, std::min(plan_.heartbeat, answer.look_again.value_or(plan_.heartbeat)));
+      look_at_ = now + std::max(kSoonest, std::min(plan_.heartbeat,
+                                                   answer.look_again.value_or(plan_.heartbeat)));
       return {};
     case Verdict::busy:
       place_.reset();
@@ -112,8 +113,9 @@ Acquisition::Step Acquisition::tick(TimePoint now) {
     return finish(Outcome::failed, true);
   }
   if (in_flight() && now >= call_deadline_) {
-    return no_answer(now, Error(Errc::unreachable, "no answer within " + format_duration(plan_.call_timeout),
-                                {.resource = {}, .node = {}, .maybe_held = true}));
+    return no_answer(
+        now, Error(Errc::unreachable, "no answer within " + format_duration(plan_.call_timeout),
+                   {.resource = {}, .node = {}, .maybe_held = true}));
   }
   if (now >= look_at_) return ask(now);
   return {};

@@ -1,7 +1,7 @@
 // How an acquisition goes: whom to ask when, until when, and what came of it.
 //
-// A plain state machine: events in, the next step out. It has no clock, no thread and no socket; its
-// driver (pursuit.hpp) tells it the time and performs the steps.
+// A plain state machine: events in, the next step out. It has no clock, no thread and no socket;
+// its driver (pursuit.hpp) tells it the time and performs the steps.
 //
 //     phase     | event                      | next     | step
 //     ----------+----------------------------+----------+--------------------------------------
@@ -12,12 +12,11 @@
 //     asking    | busy: one shot / tries are used up | done |
 //     asking    | busy otherwise             | pausing  |
 //     asking    | unknown, not retryable     | done     | forget
-//     asking    | unknown, or no answer      | pausing  | (done and forget when retries are used up)
-//     waiting   | wake, or heartbeat due     | asking   | ask
-//     pausing   | wake, or pause over        | asking   | ask
-//     any       | deadline                   | done     | forget
-//     any       | cancel                     | done     | forget
-//     done      | a late granted or queued   | done     | forget (unless it is the grant itself)
+//     asking    | unknown, or no answer      | pausing  | (done and forget when retries are used
+//     up) waiting   | wake, or heartbeat due     | asking   | ask pausing   | wake, or pause over
+//     | asking   | ask any       | deadline                   | done     | forget any       |
+//     cancel                     | done     | forget done      | a late granted or queued   | done
+//     | forget (unless it is the grant itself)
 //
 // "ask" is Backend::acquire, always for the same owner: asking again settles a lost reply. "forget"
 // is Backend::release of that owner, in the background.
@@ -36,12 +35,12 @@ class Acquisition {
  public:
   struct Plan {
     Duration ttl;
-    Duration drift;      ///< taken off the validity
-    bool queue = true;   ///< the store may put it in line
+    Duration drift;     ///< taken off the validity
+    bool queue = true;  ///< the store may put it in line
     bool one_shot = false;
     std::optional<Retry> tries{};  ///< one-shot tries with pauses
     std::optional<TimePoint> deadline{};
-    Retry retry{};       ///< when the store does not answer
+    Retry retry{};  ///< when the store does not answer
     Duration heartbeat = std::chrono::seconds(1);
     Duration call_timeout = std::chrono::seconds(5);
     std::uint64_t seed = 1;  ///< for the jitter
@@ -50,7 +49,7 @@ class Acquisition {
   /// What to do now.
   struct Step {
     bool ask = false;
-    int call = 0;            ///< to be handed back with the reply
+    int call = 0;  ///< to be handed back with the reply
     TimePoint call_deadline{};
     bool forget = false;
   };
@@ -67,7 +66,9 @@ class Acquisition {
   [[nodiscard]] bool done() const noexcept { return phase_ == Phase::done; }
   /// When `tick` has to be called next.
   [[nodiscard]] TimePoint next_tick() const noexcept;
-  [[nodiscard]] bool queue() const noexcept { return plan_.queue && !plan_.one_shot && !plan_.tries; }
+  [[nodiscard]] bool queue() const noexcept {
+    return plan_.queue && !plan_.one_shot && !plan_.tries;
+  }
 
   // Once done:
   [[nodiscard]] Outcome outcome() const noexcept { return outcome_; }

@@ -19,7 +19,8 @@ LeaseMachine::Step LeaseMachine::tick(TimePoint now) {
     if (held_too_long) {
       return lose("it was held longer than max_hold, " + format_duration(*plan_.max_hold), false);
     }
-    return lose(plan_.renew ? "it could not be renewed in time" : "its time to live has ended", false);
+    return lose(plan_.renew ? "it could not be renewed in time" : "its time to live has ended",
+                false);
   }
   if (now < renew_at_) return {};
   if (held_too_long) {
@@ -31,11 +32,12 @@ LeaseMachine::Step LeaseMachine::tick(TimePoint now) {
 
 LeaseMachine::Step LeaseMachine::renew_now(TimePoint now) {
   // If no answer comes, ask once more: renewing twice does no harm.
-  renew_at_ = now + plan_.ttl / 6;
+  if (renew_at_ != TimePoint::max()) renew_at_ = now + plan_.ttl / 6;
   return {.renew = true, .call_deadline = std::min(valid_until_, now + plan_.call_timeout)};
 }
 
-LeaseMachine::Step LeaseMachine::renewed(TimePoint now, TimePoint sent, Duration ttl, Verdict verdict) {
+LeaseMachine::Step LeaseMachine::renewed(TimePoint now, TimePoint sent, Duration ttl,
+                                         Verdict verdict) {
   if (state_ != LeaseState::held) return {};
   if (now >= valid_until_) return tick(now);  // too late, whatever it says
   if (verdict == Verdict::lost) return taken(now);
@@ -56,7 +58,8 @@ LeaseMachine::Step LeaseMachine::hurry(TimePoint now) {
 
 LeaseMachine::Step LeaseMachine::taken(TimePoint) {
   if (state_ != LeaseState::held) return {};
-  return lose("the store says that it is not held any more: broken by someone, or the store lost it", true);
+  return lose(
+      "the store says that it is not held any more: broken by someone, or the store lost it", true);
 }
 
 LeaseMachine::Step LeaseMachine::lose(std::string reason, bool forget) {
@@ -67,8 +70,10 @@ LeaseMachine::Step LeaseMachine::lose(std::string reason, bool forget) {
 
 void LeaseMachine::stop_renewing() { renew_at_ = TimePoint::max(); }
 
-void LeaseMachine::release() noexcept {
-  if (state_ == LeaseState::held) state_ = LeaseState::released;
+void LeaseMachine::end(LeaseState how, std::string reason) {
+  if (state_ != LeaseState::held) return;
+  state_ = how;
+  reason_ = std::move(reason);
 }
 
 LeaseState LeaseMachine::state(TimePoint now) const noexcept {

@@ -10,7 +10,7 @@
 //     held     | renewal says lost              | lost     | lose, and forget what may be left
 //     held     | validity ends                  | lost     | lose
 //     held     | max_hold has passed            | held     | (no renewal any more)
-//     held     | release                        | released |
+//     held     | the user ends it               | released, or lost if the store did not have it |
 //     lost     | anything                       | lost     |
 //     released | anything                       | released |
 //
@@ -56,7 +56,8 @@ class LeaseMachine {
   /// From now on renewals ask for this TTL.
   void set_ttl(Duration ttl) { plan_.ttl = ttl; }
   void stop_renewing();
-  void release() noexcept;
+  /// It ends, one way or the other, because its user ended it.
+  void end(LeaseState how, std::string reason = {});
 
   [[nodiscard]] LeaseState state(TimePoint now) const noexcept;
   [[nodiscard]] TimePoint valid_until() const noexcept { return valid_until_; }
