@@ -35,7 +35,7 @@ Doorbell::~Doorbell() {
   if (!fifos_.empty()) ::unlinkat(directory_.wake_fd(), bell_name(home_).c_str(), 0);
 }
 
-bool Doorbell::hang() {
+bool Doorbell::hang(std::atomic<bool>& fresh) {
   const std::lock_guard lock(mutex_);
   const auto generation = directory_.generation();
   if (!fifos_.empty() && generation_ == generation) return true;
@@ -53,6 +53,7 @@ bool Doorbell::hang() {
   }
   fifos_.push_back(std::move(fifo));
   generation_ = generation;
+  fresh = true;
   return true;
 }
 

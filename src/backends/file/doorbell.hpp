@@ -25,8 +25,8 @@ class Doorbell {
   /// Random, never 0: where others ring for us.
   [[nodiscard]] std::uint64_t home() const noexcept { return home_; }
 
-  /// Makes the FIFO if it is not there yet. False: it can't be made.
-  bool hang();
+  /// Makes the FIFO if it is not there yet, and then sets `fresh`. False: it can't be made.
+  bool hang(std::atomic<bool>& fresh);
   /// To poll; -1 while there is none.
   [[nodiscard]] int fd() const;
 

@@ -4,8 +4,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <filesystem>
 
 namespace interlock::file {
 
@@ -106,6 +109,22 @@ Error ShardFile::corrupt(const std::string& why) const {
           directory_.path_of(data_name(id_)) + " can't be read: " + why +
               "; to set it aside: interlock repair --url " + directory_.where(),
           {.resource = {}, .node = directory_.where(), .maybe_held = false}};
+}
+
+std::vector<ShardId> existing_shards(const Directory& directory) {
+  std::vector<ShardId> ids;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           "/proc/self/fd/" + std::to_string(directory.fd()))) {
+    const auto name = entry.path().filename().string();
+    unsigned id = 0;
+    const auto* const end = name.data() + std::min<std::size_t>(name.size(), 3);
+    if (std::from_chars(name.data(), end, id, 16).ptr != end) continue;
+    if (id < kShards && name == data_name(static_cast<ShardId>(id))) {
+      ids.push_back(static_cast<ShardId>(id));
+    }
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
 }
 
 }  // namespace interlock::file
