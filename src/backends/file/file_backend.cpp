@@ -91,11 +91,6 @@ class FileBackend final : public Backend {
 
   void submit(Operation::Kind kind, const Claim& claim, bool queue, Call call, Reply reply) {
     if (forked()) return reply(Answer::failed(of_the_parent()));
-    try {
-      check_claim(claim);  // a bad name must not get into a file that others read
-    } catch (const Error& error) {
-      return reply(Answer::failed(error));
-    }
     const auto now = BootClock::now();
     Job job{.operation = {.kind = kind,
                           .queue = queue,
@@ -105,6 +100,12 @@ class FileBackend final : public Backend {
             .deadline = std::min(call.deadline, now + traits_.call_timeout),
             .reply = std::move(reply)};
     if (!job.operation.claim.who) job.operation.claim.who = std::make_shared<const Who>();
+    try {
+      // Bad names must not get into a file that others read. A release only takes names out.
+      if (kind != Operation::Kind::release || claim.parts.empty()) check_claim(job.operation.claim);
+    } catch (const Error& error) {
+      return job.reply(Answer::failed(error));
+    }
     if (!call.caller_waits) return parts_->background.push(std::move(job));
 
     Operation* const operation = &job.operation;
