@@ -1,5 +1,5 @@
 # How every target of this project is compiled. A function and not an interface library, so that
-# neither the warnings nor a helper target end up in the exported package.
+# neither the warnings nor a target for them end up in the exported package.
 function(interlock_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)

@@ -43,7 +43,11 @@ struct Answer {
   std::optional<Error> why{};
 
   static Answer failed(Error error) {
-    return {.verdict = Verdict::unknown, .fences = {}, .place = 0, .look_again = {}, .why = std::move(error)};
+    return {.verdict = Verdict::unknown,
+            .fences = {},
+            .place = 0,
+            .look_again = {},
+            .why = std::move(error)};
   }
 };
 

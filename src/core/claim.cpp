@@ -21,15 +21,19 @@ constexpr Duration kLongestTtl = std::chrono::hours(24 * 366);
 
 std::string_view to_string(Mode mode) noexcept {
   switch (mode) {
-    case Mode::exclusive: return "exclusive";
-    case Mode::shared: return "shared";
-    case Mode::slots: return "slots";
+    case Mode::exclusive:
+      return "exclusive";
+    case Mode::shared:
+      return "shared";
+    case Mode::slots:
+      return "slots";
   }
   return "?";
 }
 
 const Part* Claim::find(std::string_view resource) const noexcept {
-  const auto it = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.resource == resource; });
+  const auto it = std::find_if(parts.begin(), parts.end(),
+                               [&](const Part& p) { return p.resource == resource; });
   return it == parts.end() ? nullptr : &*it;
 }
 
@@ -70,7 +74,8 @@ void normalize(std::vector<Part>& parts, bool hierarchy) {
     }
     Part& same = merged.back();
     if ((same.mode == Mode::slots) != (part.mode == Mode::slots) ||
-        (same.mode == Mode::slots && (same.slots != part.slots || same.capacity != part.capacity))) {
+        (same.mode == Mode::slots &&
+         (same.slots != part.slots || same.capacity != part.capacity))) {
       throw Error(Errc::invalid, "one claim asks for it in two ways that don't go together",
                   {.resource = part.resource, .node = {}, .maybe_held = false});
     }
@@ -82,7 +87,8 @@ void normalize(std::vector<Part>& parts, bool hierarchy) {
 
 void check_resource(std::string_view resource) {
   const auto refuse = [&](const std::string& rule) {
-    throw Error(Errc::invalid, rule, {.resource = printable(resource, 60), .node = {}, .maybe_held = false});
+    throw Error(Errc::invalid, rule,
+                {.resource = printable(resource, 60), .node = {}, .maybe_held = false});
   };
   if (resource.empty()) refuse("a resource needs a name of 1 to 512 bytes");
   if (resource.size() > kLongestName) {
@@ -93,8 +99,8 @@ void check_resource(std::string_view resource) {
 
 void check_text(std::string_view what, std::string_view text) {
   if (text.size() > kLongestText) {
-    throw Error(Errc::invalid,
-                std::string(what) + " has " + std::to_string(text.size()) + " bytes; 1024 are the most");
+    throw Error(Errc::invalid, std::string(what) + " has " + std::to_string(text.size()) +
+                                   " bytes; 1024 are the most");
   }
   if (!is_plain_utf8(text)) {
     throw Error(Errc::invalid, std::string(what) + " has to be UTF-8 without control characters");
@@ -104,7 +110,8 @@ void check_text(std::string_view what, std::string_view text) {
 void check_ttl(Duration ttl, std::string_view resource) {
   if (ttl >= kShortestTtl && ttl <= kLongestTtl) return;
   throw Error(Errc::invalid,
-              "a time to live of " + format_duration(ttl) + " is not possible; 1ms to a year are, 30s is usual",
+              "a time to live of " + format_duration(ttl) +
+                  " is not possible; 1ms to a year are, 30s is usual",
               {.resource = std::string(resource), .node = {}, .maybe_held = false});
 }
 

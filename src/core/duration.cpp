@@ -27,8 +27,10 @@ constexpr std::array<Unit, 6> kUnits{{{"h", std::chrono::hours(1)},
                                       {"ns", std::chrono::nanoseconds(1)}}};
 
 [[noreturn]] void refuse(std::string_view text) {
-  throw Error(Errc::invalid, "'" + printable(text, 40) +
-                                 "' is not a duration; write a number with its unit, like 10s, 1m30s, 250ms or 2h");
+  throw Error(
+      Errc::invalid,
+      "'" + printable(text, 40) +
+          "' is not a duration; write a number with its unit, like 10s, 1m30s, 250ms or 2h");
 }
 
 }  // namespace
@@ -93,11 +95,13 @@ std::string format_duration(Duration value) {
 Duration Retry::delay(int failed_tries) const noexcept {
   const double factor = std::pow(multiplier, std::max(0, failed_tries - 1));
   const double delay = static_cast<double>(first.count()) * factor;
-  return delay >= static_cast<double>(max.count()) ? max : Duration(static_cast<Duration::rep>(delay));
+  return delay >= static_cast<double>(max.count()) ? max
+                                                   : Duration(static_cast<Duration::rep>(delay));
 }
 
 Duration Traits::drift(Duration ttl) const noexcept {
-  const auto part = Duration(static_cast<Duration::rep>(static_cast<double>(ttl.count()) * drift_rate));
+  const auto part =
+      Duration(static_cast<Duration::rep>(static_cast<double>(ttl.count()) * drift_rate));
   return std::min(drift_fixed + part, ttl / 5);
 }
 

@@ -12,20 +12,34 @@ class Category final : public std::error_category {
   [[nodiscard]] const char* name() const noexcept override { return "interlock"; }
   [[nodiscard]] std::string message(int code) const override {
     switch (static_cast<Errc>(code)) {
-      case Errc::invalid: return "invalid";
-      case Errc::busy: return "busy";
-      case Errc::timed_out: return "timed out";
-      case Errc::exhausted: return "tries exhausted";
-      case Errc::cancelled: return "cancelled";
-      case Errc::lost: return "lost";
-      case Errc::unreachable: return "store unreachable";
-      case Errc::refused: return "refused by the store";
-      case Errc::corrupt: return "store corrupt";
-      case Errc::wrong_kind: return "another kind of lock";
-      case Errc::wrong_capacity: return "another capacity";
-      case Errc::unsupported: return "not supported by this store";
-      case Errc::forked: return "client of the parent process";
-      case Errc::deadlock: return "deadlock";
+      case Errc::invalid:
+        return "invalid";
+      case Errc::busy:
+        return "busy";
+      case Errc::timed_out:
+        return "timed out";
+      case Errc::exhausted:
+        return "tries exhausted";
+      case Errc::cancelled:
+        return "cancelled";
+      case Errc::lost:
+        return "lost";
+      case Errc::unreachable:
+        return "store unreachable";
+      case Errc::refused:
+        return "refused by the store";
+      case Errc::corrupt:
+        return "store corrupt";
+      case Errc::wrong_kind:
+        return "another kind of lock";
+      case Errc::wrong_capacity:
+        return "another capacity";
+      case Errc::unsupported:
+        return "not supported by this store";
+      case Errc::forked:
+        return "client of the parent process";
+      case Errc::deadlock:
+        return "deadlock";
     }
     return "unknown";
   }
@@ -47,7 +61,9 @@ const std::error_category& error_category() noexcept {
   return category;
 }
 
-std::error_code make_error_code(Errc code) noexcept { return {static_cast<int>(code), error_category()}; }
+std::error_code make_error_code(Errc code) noexcept {
+  return {static_cast<int>(code), error_category()};
+}
 
 Error::Error(Errc code, std::string message, Where where)
     : std::system_error(make_error_code(code), compose(message, where)),
@@ -68,39 +84,60 @@ Lease Attempt::value() && {
 
 std::string_view to_string(Outcome outcome) noexcept {
   switch (outcome) {
-    case Outcome::granted: return "granted";
-    case Outcome::busy: return "busy";
-    case Outcome::timed_out: return "timed out";
-    case Outcome::exhausted: return "tries exhausted";
-    case Outcome::cancelled: return "cancelled";
-    case Outcome::failed: return "failed";
+    case Outcome::granted:
+      return "granted";
+    case Outcome::busy:
+      return "busy";
+    case Outcome::timed_out:
+      return "timed out";
+    case Outcome::exhausted:
+      return "tries exhausted";
+    case Outcome::cancelled:
+      return "cancelled";
+    case Outcome::failed:
+      return "failed";
   }
   return "?";
 }
 
 std::string_view to_string(LeaseState state) noexcept {
   switch (state) {
-    case LeaseState::held: return "held";
-    case LeaseState::lost: return "lost";
-    case LeaseState::released: return "released";
+    case LeaseState::held:
+      return "held";
+    case LeaseState::lost:
+      return "lost";
+    case LeaseState::released:
+      return "released";
   }
   return "?";
 }
 
 std::string_view to_string(Event event) noexcept {
   switch (event) {
-    case Event::asked: return "asked";
-    case Event::queued: return "queued";
-    case Event::granted: return "granted";
-    case Event::timed_out: return "timed out";
-    case Event::refused: return "refused";
-    case Event::renewed: return "renewed";
-    case Event::renewal_failed: return "renewal failed";
-    case Event::lost: return "lost";
-    case Event::released: return "released";
-    case Event::release_failed: return "release failed";
-    case Event::store_down: return "store down";
-    case Event::store_back: return "store back";
+    case Event::asked:
+      return "asked";
+    case Event::queued:
+      return "queued";
+    case Event::granted:
+      return "granted";
+    case Event::timed_out:
+      return "timed out";
+    case Event::refused:
+      return "refused";
+    case Event::renewed:
+      return "renewed";
+    case Event::renewal_failed:
+      return "renewal failed";
+    case Event::lost:
+      return "lost";
+    case Event::released:
+      return "released";
+    case Event::release_failed:
+      return "release failed";
+    case Event::store_down:
+      return "store down";
+    case Event::store_back:
+      return "store back";
   }
   return "?";
 }

@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::size_t kCallsBetweenSweeps = 1024;
 
-bool same_identity(const Who& a, const Who& b) { return !a.identity.empty() && a.identity == b.identity; }
+bool same_identity(const Who& a, const Who& b) {
+  return !a.identity.empty() && a.identity == b.identity;
+}
 
 bool is_slots(Mode mode) { return mode == Mode::slots; }
 
@@ -38,7 +40,8 @@ const Record* own_hold(const Row& row, const Who& who) {
 
 // Does this fit the holders, of whom those that `ignore` names don't count?
 template <class Ignore>
-bool fits(const Row& row, Mode mode, std::uint64_t slots, std::uint32_t capacity, const Who& who, Ignore ignore) {
+bool fits(const Row& row, Mode mode, std::uint64_t slots, std::uint32_t capacity, const Who& who,
+          Ignore ignore) {
   if (is_slots(mode)) {
     for (const auto& h : row.holders) {
       if (!ignore(h)) slots += h.slots;
@@ -50,7 +53,8 @@ bool fits(const Row& row, Mode mode, std::uint64_t slots, std::uint32_t capacity
   });
 }
 
-Record make_record(const Claim& claim, const Part& part, const Origin& origin, TimePoint now, Duration ttl) {
+Record make_record(const Claim& claim, const Part& part, const Origin& origin, TimePoint now,
+                   Duration ttl) {
   return {.owner = claim.owner,
           .mode = part.mode,
           .slots = part.slots,
@@ -87,14 +91,16 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
                           std::vector<Wake>& wakes) {
   if (++calls_since_sweep_ > std::max(kCallsBetweenSweeps, rows_.size())) sweep(now, wakes);
   for (const auto& part : claim.parts) {
-    if (const auto it = rows_.find(part.resource); it != rows_.end()) sweep_row(it->second, now, wakes);
+    if (const auto it = rows_.find(part.resource); it != rows_.end())
+      sweep_row(it->second, now, wakes);
   }
   const auto held = held_by(claim.owner, claim);
   if (held == claim.parts.size()) return rearm(claim, origin, now);
   if (held > 0) {
-    return Answer::failed({Errc::invalid,
-                           "this owner holds some of these resources and asks for more; a claim can't grow",
-                           {.resource = claim.parts.front().resource, .node = {}, .maybe_held = true}});
+    return Answer::failed(
+        {Errc::invalid,
+         "this owner holds some of these resources and asks for more; a claim can't grow",
+         {.resource = claim.parts.front().resource, .node = {}, .maybe_held = true}});
   }
   const bool takes_over = !claim.instead_of.empty();
   if (takes_over && held_by(claim.instead_of, claim) < claim.parts.size()) {
@@ -110,8 +116,8 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
   const Ticket ticket = queued != tickets_.end() ? queued->second
                         : takes_over             ? Ticket{true, claim.priority, last_ticket_ + 1}
                         : queue                  ? Ticket{false, claim.priority, last_ticket_ + 1}
-                                                 : Ticket{false, std::numeric_limits<std::int32_t>::min(),
-                                                          std::numeric_limits<std::uint64_t>::max()};
+                                : Ticket{false, std::numeric_limits<std::int32_t>::min(),
+                                         std::numeric_limits<std::uint64_t>::max()};
   Hindrance in_way;
   for (const auto& part : claim.parts) {
     const auto it = rows_.find(part.resource);
@@ -129,10 +135,11 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
 }
 
 std::size_t LockTable::held_by(const Owner& owner, const Claim& claim) const {
-  return static_cast<std::size_t>(std::count_if(claim.parts.begin(), claim.parts.end(), [&](const Part& part) {
-    const auto it = rows_.find(part.resource);
-    return it != rows_.end() && find_holder(it->second, owner) != nullptr;
-  }));
+  return static_cast<std::size_t>(
+      std::count_if(claim.parts.begin(), claim.parts.end(), [&](const Part& part) {
+        const auto it = rows_.find(part.resource);
+        return it != rows_.end() && find_holder(it->second, owner) != nullptr;
+      }));
 }
 
 bool LockTable::has_rival(const Claim& claim) const {
@@ -140,7 +147,8 @@ bool LockTable::has_rival(const Claim& claim) const {
     const auto it = rows_.find(part.resource);
     if (it == rows_.end() || part.mode != Mode::exclusive) return false;
     const auto first = it->second.queue.begin();
-    return first != it->second.queue.end() && first->first.stronger && !is_own(first->second, claim);
+    return first != it->second.queue.end() && first->first.stronger &&
+           !is_own(first->second, claim);
   });
 }
 
@@ -157,7 +165,8 @@ std::optional<Error> LockTable::misfit(const Claim& claim) const {
       }
       if (is_slots(r.mode) && r.capacity != part.capacity) {
         return Error(Errc::wrong_capacity,
-                     "it is in use as " + describe_use(r) + ", and " + std::to_string(part.capacity) +
+                     "it is in use as " + describe_use(r) + ", and " +
+                         std::to_string(part.capacity) +
                          " was asked for; all clients have to agree",
                      {.resource = part.resource, .node = {}, .maybe_held = false});
       }
@@ -174,7 +183,8 @@ std::optional<Error> LockTable::misfit(const Claim& claim) const {
   return std::nullopt;
 }
 
-LockTable::Hindrance LockTable::hindrance(const Part& part, const Claim& claim, const Ticket& ticket, Row& row) {
+LockTable::Hindrance LockTable::hindrance(const Part& part, const Claim& claim,
+                                          const Ticket& ticket, Row& row) {
   Hindrance found;
   const auto note = [&](const Record& r) {
     found.any = true;
@@ -209,7 +219,8 @@ LockTable::Hindrance LockTable::hindrance(const Part& part, const Claim& claim, 
   return found;
 }
 
-Answer LockTable::grant(const Claim& claim, const Origin& origin, TimePoint now, std::vector<Wake>& wakes) {
+Answer LockTable::grant(const Claim& claim, const Origin& origin, TimePoint now,
+                        std::vector<Wake>& wakes) {
   Answer answer{.verdict = Verdict::granted};
   answer.fences.reserve(claim.parts.size());
   for (const auto& part : claim.parts) {
@@ -244,8 +255,8 @@ Answer LockTable::rearm(const Claim& claim, const Origin& origin, TimePoint now)
   return answer;
 }
 
-Answer LockTable::enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin, TimePoint now,
-                          TimePoint look) {
+Answer LockTable::enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin,
+                          TimePoint now, TimePoint look) {
   last_ticket_ = std::max(last_ticket_, ticket.number);
   tickets_[claim.owner] = ticket;
   Answer answer{.verdict = Verdict::queued};
@@ -265,7 +276,8 @@ Answer LockTable::enqueue(const Claim& claim, const Ticket& ticket, const Origin
   return answer;
 }
 
-Answer LockTable::renew(const Claim& claim, const Origin& origin, TimePoint now, std::vector<Wake>& wakes) {
+Answer LockTable::renew(const Claim& claim, const Origin& origin, TimePoint now,
+                        std::vector<Wake>& wakes) {
   for (const auto& part : claim.parts) {
     const auto it = rows_.find(part.resource);
     if (it == rows_.end()) continue;
@@ -276,7 +288,8 @@ Answer LockTable::renew(const Claim& claim, const Origin& origin, TimePoint now,
   return rearm(claim, origin, now);
 }
 
-Answer LockTable::release(const Claim& claim, TimePoint now, std::vector<Wake>& wakes) {
+Answer LockTable::release(const Claim& claim, std::uint64_t by, TimePoint now,
+                          std::vector<Wake>& wakes) {
   bool held = false;
   bool queued = false;
   const auto ticket = tickets_.find(claim.owner);
@@ -285,7 +298,11 @@ Answer LockTable::release(const Claim& claim, TimePoint now, std::vector<Wake>& 
     if (it == rows_.end()) continue;
     Row& row = it->second;
     sweep_row(row, now, wakes);
-    const bool left = std::erase_if(row.holders, [&](const Record& r) { return r.owner == claim.owner; }) > 0;
+    const bool left = std::erase_if(row.holders, [&](const Record& r) {
+                        if (r.owner != claim.owner) return false;
+                        if (r.origin.home != by) wakes.push_back({r.origin.home, r.owner});
+                        return true;
+                      }) > 0;
     const bool gave_up = ticket != tickets_.end() && row.queue.erase(ticket->second) > 0;
     held = held || left;
     queued = queued || gave_up;
@@ -364,13 +381,15 @@ void LockTable::leave_queue(const Claim& claim) {
   const auto ticket = tickets_.find(claim.owner);
   if (ticket == tickets_.end()) return;
   for (const auto& part : claim.parts) {
-    if (const auto it = rows_.find(part.resource); it != rows_.end()) it->second.queue.erase(ticket->second);
+    if (const auto it = rows_.find(part.resource); it != rows_.end())
+      it->second.queue.erase(ticket->second);
   }
   tickets_.erase(ticket);
 }
 
 void LockTable::sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes) {
-  std::size_t dropped = std::erase_if(row.holders, [&](const Record& r) { return r.expires <= now; });
+  std::size_t dropped =
+      std::erase_if(row.holders, [&](const Record& r) { return r.expires <= now; });
   for (auto it = row.queue.begin(); it != row.queue.end();) {
     if (it->second.expires > now) {
       ++it;
@@ -394,7 +413,8 @@ void LockTable::wake_next(const Row& row, std::vector<Wake>& wakes) const {
       if (row.holders.size() <= 1) wakes.push_back({w.origin.home, w.owner});
       return;
     }
-    const bool fit = fits(row, w.mode, slots + w.slots, w.capacity, *w.who, [](const Record&) { return false; });
+    const bool fit =
+        fits(row, w.mode, slots + w.slots, w.capacity, *w.who, [](const Record&) { return false; });
     if (!fit || (w.mode == Mode::exclusive && shared_waits)) return;
     wakes.push_back({w.origin.home, w.owner});
     if (w.mode == Mode::exclusive) return;

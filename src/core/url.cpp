@@ -15,7 +15,8 @@ namespace {
 std::string decode(std::string_view text, const char* what) {
   auto decoded = percent_decode(text);
   if (!decoded) refuse(std::string("has a broken % escape in its ") + what);
-  if (decoded->find('\0') != std::string::npos) refuse(std::string("has a NUL character in its ") + what);
+  if (decoded->find('\0') != std::string::npos)
+    refuse(std::string("has a NUL character in its ") + what);
   return std::move(*decoded);
 }
 
@@ -43,7 +44,8 @@ Url Url::parse(std::string_view text) {
       const auto pair = query.substr(0, end);
       const auto equals = std::min(pair.find('='), pair.size());
       const auto value = equals < pair.size() ? pair.substr(equals + 1) : std::string_view{};
-      if (!url.query.emplace(decode(pair.substr(0, equals), "query"), decode(value, "query")).second) {
+      if (!url.query.emplace(decode(pair.substr(0, equals), "query"), decode(value, "query"))
+               .second) {
         refuse("names the option '" + printable(pair.substr(0, equals), 40) + "' twice");
       }
       query.remove_prefix(std::min(end + 1, query.size()));
@@ -78,7 +80,8 @@ std::string Url::to_string() const {
   text += authority + path;
   char mark = '?';
   for (const auto& [name, value] : query) {
-    const bool secret = name.find("pass") != std::string::npos || name.find("secret") != std::string::npos;
+    const bool secret =
+        name.find("pass") != std::string::npos || name.find("secret") != std::string::npos;
     text += mark + percent_encode(name) + "=" + (secret ? "***" : percent_encode(value));
     mark = '&';
   }
@@ -97,8 +100,8 @@ void Url::expect_all_taken(std::initializer_list<std::string_view> known) const 
   if (query.empty()) return;
   std::string names;
   for (const auto name : known) names += (names.empty() ? "" : ", ") + std::string(name);
-  refuse("has an option '" + printable(query.begin()->first, 40) + "' that " + scheme + ": does not know" +
-         (names.empty() ? "; it has none" : "; it knows " + names));
+  refuse("has an option '" + printable(query.begin()->first, 40) + "' that " + scheme +
+         ": does not know" + (names.empty() ? "; it has none" : "; it knows " + names));
 }
 
 }  // namespace interlock
