@@ -106,11 +106,9 @@ std::string ClaimOptions::title() const {
 
 void add_claim(CLI::App& app, ClaimOptions& claim, interlock::Duration default_ttl) {
   claim.ttl = default_ttl;
-  app.add_option("NAME", claim.names, "What to lock; several are taken all or none");
   app.add_option("--also", claim.also, "One more name to lock, all or none; may be repeated")
       ->type_name("NAME")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->allow_extra_args(false);
   auto* shared = app.add_flag("-s,--shared", claim.shared, "Together with others that share it");
   app.add_option("--slots", claim.slots, "At most N at once for NAME; all users have to say the same N")
       ->type_name("N")

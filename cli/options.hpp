@@ -48,6 +48,7 @@ struct ClaimOptions {
   [[nodiscard]] std::string title() const;
 };
 
+/// All of them but the names.
 void add_claim(CLI::App& app, ClaimOptions& claim, interlock::Duration default_ttl);
 
 /// An option that takes "10s", "1m30s", "250ms", and refuses a bare number.
