@@ -22,7 +22,6 @@ int repair(const Arguments& arguments) {
   }
   const auto lines = interlock::repair_file_store(url.path, dry_run);
   for (const auto& line : lines) std::cout << printable(line) << '\n';
-  if (lines.empty()) std::cout << printable(url.path) << ": nothing to repair\n";
   return kOk;
 }
 

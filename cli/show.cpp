@@ -24,11 +24,17 @@ std::string mode_of(const Entry& entry, std::uint32_t capacity) {
   return std::to_string(entry.slots) + " of " + std::to_string(capacity);
 }
 
+std::string host_and_pid(const interlock::Who& who) {
+  std::string text = who.host;
+  if (who.pid != 0) text.append(":").append(std::to_string(who.pid));
+  return text;
+}
+
 Row row(const ResourceState& state, const Entry& entry, const std::string& what) {
   return {printable(state.resource),
           what,
           mode_of(entry, state.capacity),
-          printable(entry.who.host) + (entry.who.pid != 0 ? ":" + std::to_string(entry.who.pid) : ""),
+          printable(host_and_pid(entry.who)),
           for_people(entry.age),
           for_people(entry.remaining),
           printable(entry.who.label)};
@@ -53,8 +59,7 @@ nlohmann::ordered_json to_json(const Entry& entry) {
 }  // namespace
 
 std::string describe(const interlock::Who& who) {
-  std::string text = who.host.empty() ? "an unknown host" : who.host;
-  if (who.pid != 0) text += ":" + std::to_string(who.pid);
+  std::string text = who.host.empty() ? "an unknown host" : host_and_pid(who);
   if (!who.label.empty()) text += " (" + who.label + ")";
   return text;
 }
