@@ -40,9 +40,10 @@ class Parser : public CLI::App {
   /// `usage`: what follows "interlock", as in "who [OPTIONS] NAME…".
   Parser(const std::string& usage, const std::string& description, const std::string& examples);
 
-  /// Names to lock or look at, taken literally. Not to be empty if `required`.
-  CLI::Option* add_names(std::vector<std::string>& names, const std::string& what,
-                         const std::string& title = "NAME");
+  /// Where the words go that are no options, taken literally. (CLI11 itself would make two of
+  /// "[a,b]".)
+  void add_names(std::vector<std::string>& names, const std::string& what,
+                 const std::string& title = "NAME");
   void add_json(bool& json);
 
   /// Throws UsageError or HelpShown. Starts the log.
@@ -52,6 +53,8 @@ class Parser : public CLI::App {
 
  private:
   std::string command_;
+  std::string usage_;
+  std::vector<std::string>* names_ = nullptr;
 };
 
 /// "interlock: …" on stderr, one line.

@@ -86,15 +86,20 @@ expect 0 "$INTERLOCK" break --yes a
 ends "$job" 76
 check test -e tidied
 
-it "a store that can't be written to any more ends the command before the lease does"
+it "a store that fails ends the command before the lease does, and can be repaired"
 start b --ttl 1500ms
-chmod 0500 locks
-mv locks hidden
+for file in locks/*.json; do echo nonsense >"$file"; done
 ends "$job" 76
 check ./successor
 contains "$(<message)" "b: the lock was lost"
-mv hidden locks
-chmod 0700 locks
+expect 69 "$INTERLOCK" run -n b -- true
+contains "$err" "interlock repair"
+expect 0 "$INTERLOCK" repair --dry-run
+contains "$out" .json
+expect 69 "$INTERLOCK" run -n b -- true
+expect 0 "$INTERLOCK" repair
+contains "$out" .json
+expect 0 "$INTERLOCK" run -n b -- true
 
 it "a stopped guardian does not keep the command alive past the lease"
 start c --ttl 1500ms

@@ -2,24 +2,32 @@
 # Signals: forwarded to the command, and the end of a wait.
 source "$(dirname "$0")/cli_lib.bash"
 
+# A job in the background of a script ignores SIGINT and SIGQUIT, unless somebody sees to it.
+as_from_a_terminal() {
+  exec python3 -c 'import os, signal, sys
+for each in (signal.SIGINT, signal.SIGQUIT): signal.signal(each, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$@"
+}
+
 it "forwards signals to the whole group of the command"
 cat >listen <<'LISTEN'
-#!/usr/bin/env bash
-# listen SIGNAL: two processes that wait for it
-trap 'echo parent >>heard; wait; exit 5' "$1"
-bash -c "trap 'echo child >>heard; exit 0' $1; touch ready.child; while :; do sleep 0.05; done" &
-touch ready
-while :; do sleep 0.05; done
+import os, signal, sys, time
+# listen SIGNAL: two processes that wait for it.
+child = os.fork()
+name = "parent" if child else "child"
+def heard(number, frame):
+    with open("heard", "a") as file: file.write(name + "\n")
+    if child: os.waitpid(child, 0)
+    os._exit(5)
+signal.signal(getattr(signal, "SIG" + sys.argv[1]), heard)
+open("ready." + name, "w").close()
+while True: time.sleep(0.05)
 LISTEN
-chmod +x listen
 for signal in TERM INT HUP QUIT USR1 USR2 WINCH; do
-  rm -f heard ready ready.child
-  # A job in the background ignores SIGINT and SIGQUIT, unless somebody sees to it.
-  python3 -c 'import os,signal,sys
-for each in (signal.SIGINT, signal.SIGQUIT): signal.signal(each, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$INTERLOCK" run a -- ./listen $signal &
+  rm -f heard ready.*
+  as_from_a_terminal "$INTERLOCK" run a -- python3 listen $signal &
   job=$!
-  eventually test -e ready
+  eventually test -e ready.parent
   eventually test -e ready.child
   kill -$signal "$job"
   ends "$job" 5
@@ -42,9 +50,7 @@ check free a
 it "gives up the wait when it is asked to end, and leaves nothing in the queue"
 hold a
 for signal in INT TERM HUP; do
-  python3 -c 'import os,signal,sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$INTERLOCK" run a -- touch ran &
+  as_from_a_terminal "$INTERLOCK" run a -- touch ran &
   waiter=$!
   eventually waiting a 1
   kill -$signal "$waiter"

@@ -6,8 +6,9 @@ it "shows help with examples when it is called alone"
 expect 0 "$INTERLOCK"
 contains "$out" "Examples:"
 contains "$out" "interlock run nightly -- ./backup.sh"
+help=$out
 for command in run acquire extend release who list watch break repair; do
-  contains "$out" "  $command "
+  contains "$help" "  $command "
   expect 0 "$INTERLOCK" "$command" --help
   contains "$out" "Usage: interlock $command"
   expect 0 "$INTERLOCK" help "$command"
