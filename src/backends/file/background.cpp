@@ -167,8 +167,8 @@ bool Background::serve(std::deque<Job>& jobs) {
   ShardId blocker = jobs.front().operation.shards.front();
   const auto now = BootClock::now();
   // Nobody listens any more, and a claim that is made too late would be nobody's.
-  const auto first_late = std::stable_partition(
-      jobs.begin(), jobs.end(), [&](const Job& job) { return job.deadline > now; });
+  const auto first_late = std::stable_partition(jobs.begin(), jobs.end(),
+                                                [&](const Job& job) { return job.deadline > now; });
   const std::vector<Job> late(std::make_move_iterator(first_late),
                               std::make_move_iterator(jobs.end()));
   jobs.erase(first_late, jobs.end());

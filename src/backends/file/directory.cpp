@@ -25,15 +25,24 @@ struct FileSystem {
 
 // Where several hosts can see one directory, from linux/magic.h and the projects' own sources.
 constexpr std::array kNetworkFileSystems{
-    FileSystem{0x6969, "NFS"},          FileSystem{0x517B, "SMB"},
-    FileSystem{0xFF534D42, "CIFS"},     FileSystem{0xFE534D42, "SMB2"},
-    FileSystem{0x01021997, "9p"},       FileSystem{0x5346414F, "AFS"},
-    FileSystem{0x6B414653, "AFS"},      FileSystem{0x73757245, "Coda"},
-    FileSystem{0x00C36400, "Ceph"},     FileSystem{0x65735546, "FUSE"},
-    FileSystem{0x0BD00BD0, "Lustre"},   FileSystem{0x47504653, "GPFS"},
-    FileSystem{0x7461636F, "OCFS2"},    FileSystem{0x01161970, "GFS2"},
-    FileSystem{0x564C, "NCP"},          FileSystem{0x19830326, "BeeGFS"},
-    FileSystem{0xAAD7AAEA, "PanFS"},    FileSystem{0xBACBACBC, "VMware shared folders"},
+    FileSystem{0x6969, "NFS"},
+    FileSystem{0x517B, "SMB"},
+    FileSystem{0xFF534D42, "CIFS"},
+    FileSystem{0xFE534D42, "SMB2"},
+    FileSystem{0x01021997, "9p"},
+    FileSystem{0x5346414F, "AFS"},
+    FileSystem{0x6B414653, "AFS"},
+    FileSystem{0x73757245, "Coda"},
+    FileSystem{0x00C36400, "Ceph"},
+    FileSystem{0x65735546, "FUSE"},
+    FileSystem{0x0BD00BD0, "Lustre"},
+    FileSystem{0x47504653, "GPFS"},
+    FileSystem{0x7461636F, "OCFS2"},
+    FileSystem{0x01161970, "GFS2"},
+    FileSystem{0x564C, "NCP"},
+    FileSystem{0x19830326, "BeeGFS"},
+    FileSystem{0xAAD7AAEA, "PanFS"},
+    FileSystem{0xBACBACBC, "VMware shared folders"},
     FileSystem{0x786F4256, "VirtualBox shared folders"},
 };
 
@@ -98,8 +107,8 @@ Directory::Opened Directory::open() const {
     throw failure("can't make " + path_of(kWakeDirectory), errno);
   }
   // Without it, nobody can ring us: then waiters ask more often.
-  FileDescriptor wake(::openat(directory.get(), kWakeDirectory,
-                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  FileDescriptor wake(
+      ::openat(directory.get(), kWakeDirectory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   return {std::move(directory), std::move(wake)};
 }
 

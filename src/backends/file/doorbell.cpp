@@ -13,10 +13,10 @@ namespace interlock::file {
 
 namespace {
 
-constexpr std::size_t kLine = 33;           // 32 digits and a newline
-constexpr std::size_t kLinesAtOnce = 124;   // within PIPE_BUF, so that lines are never mixed
-constexpr std::size_t kCapacity = 65536;    // of a pipe, unless the system is short of memory
-constexpr std::time_t kNewLasts = 60;       // no client needs that long to hang up its doorbell
+constexpr std::size_t kLine = 33;          // 32 digits and a newline
+constexpr std::size_t kLinesAtOnce = 124;  // within PIPE_BUF, so that lines are never mixed
+constexpr std::size_t kCapacity = 65536;   // of a pipe, unless the system is short of memory
+constexpr std::time_t kNewLasts = 60;      // no client needs that long to hang up its doorbell
 constexpr std::string_view kNew = "new-";
 
 std::string bell_name(std::uint64_t home) { return Owner{0, home}.to_string().substr(16); }
@@ -45,8 +45,7 @@ bool Doorbell::hang(std::atomic<bool>& fresh) {
   const int at = directory_.wake_fd();
   if (::mkfifoat(at, before.c_str(), 0600) != 0) return false;
   // Also for writing, so that it never reads as closed when those who rang have left.
-  FileDescriptor fifo(
-      ::openat(at, before.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  FileDescriptor fifo(::openat(at, before.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (!fifo || ::renameat(at, before.c_str(), at, name.c_str()) != 0) {
     ::unlinkat(at, before.c_str(), 0);
     return false;
@@ -85,8 +84,7 @@ Doorbell::Rings Doorbell::listen() {
   return rings;
 }
 
-void Doorbell::ring(const Directory& directory, std::uint64_t home,
-                    std::span<const Owner> owners) {
+void Doorbell::ring(const Directory& directory, std::uint64_t home, std::span<const Owner> owners) {
   const FileDescriptor fifo(open_to_ring(directory, bell_name(home)));
   struct stat info {};
   if (!fifo || ::fstat(fifo.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) return;

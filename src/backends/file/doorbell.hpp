@@ -1,4 +1,4 @@
-// How one client wakes another: a FIFO for each client that waits, named after its home.
+// How one client wakes another: a FIFO for each client, named after its home.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace interlock::file {
 
 /// Whoever frees something writes the owner that is next to the FIFO of that owner's client. So it
 /// wakes the one process concerned and tells it whom; a watch on the file would wake all of them.
-/// The FIFO is made when the client first waits, and removed with the client. Thread-safe.
+/// A holder that was evicted is told in the same way. The FIFO is made when the client first holds
+/// or waits, and removed with the client. Thread-safe.
 class Doorbell {
  public:
   explicit Doorbell(const Directory& directory);

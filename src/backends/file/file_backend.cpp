@@ -1,11 +1,10 @@
 // The file store: many processes of one host and one user. README.md describes the files.
-#include <sched.h>
-
+#include <algorithm>
 #include <thread>
 
 #include "backends/file/background.hpp"
-#include "backends/file/fork_gate.hpp"
 #include "backends/file/store.hpp"
+#include "core/process.hpp"
 #include "interlock/stores.hpp"
 
 namespace interlock {
@@ -46,7 +45,8 @@ class FileBackend final : public Backend {
 
   ~FileBackend() override {
     // In a forked child all of it is the parent's, in whatever state its threads were in.
-    if (forked()) [[maybe_unused]] auto* left_alone = parts_.release();
+    if (forked()) [[maybe_unused]]
+      auto* left_alone = parts_.release();
   }
 
   [[nodiscard]] const Traits& traits() const noexcept override { return traits_; }
@@ -72,8 +72,8 @@ class FileBackend final : public Backend {
     ShardId blocker = 0;
     for (Pauses pauses; !parts_->store.attempt(job.inspection, blocker);) {
       if (pauses.wait(job.deadline)) continue;
-      job.inspection.snapshot = {
-          .resources = {}, .why = parts_->store.locked_out(blocker, BootClock::now() - now)};
+      job.inspection.snapshot = {.resources = {},
+                                 .why = parts_->store.locked_out(blocker, BootClock::now() - now)};
       break;
     }
     job.report(std::move(job.inspection.snapshot));
@@ -92,10 +92,7 @@ class FileBackend final : public Backend {
   void submit(Operation::Kind kind, const Claim& claim, bool queue, Call call, Reply reply) {
     if (forked()) return reply(Answer::failed(of_the_parent()));
     const auto now = BootClock::now();
-    Job job{.operation = {.kind = kind,
-                          .queue = queue,
-                          .claim = claim,
-                          .shards = shards_of(claim)},
+    Job job{.operation = {.kind = kind, .queue = queue, .claim = claim, .shards = shards_of(claim)},
             .asked = now,
             .deadline = std::min(call.deadline, now + traits_.call_timeout),
             .reply = std::move(reply)};
@@ -112,23 +109,23 @@ class FileBackend final : public Backend {
     ShardId blocker = 0;
     for (Pauses pauses; !parts_->store.attempt({&operation, 1}, blocker);) {
       if (pauses.wait(job.deadline)) continue;
-      operation->answer =
-          Answer::failed(parts_->store.locked_out(blocker, BootClock::now() - now));
+      operation->answer = Answer::failed(parts_->store.locked_out(blocker, BootClock::now() - now));
       break;
     }
     parts_->background.attend();
     job.reply(std::move(operation->answer));
   }
 
-  [[nodiscard]] bool forked() const noexcept { return generation_ != fork_generation(); }
+  [[nodiscard]] bool forked() const noexcept { return epoch_ != core::fork_epoch(); }
 
   [[nodiscard]] Error of_the_parent() const {
-    return {Errc::forked, "the store was opened before a fork, and this is the child; open it again",
+    return {Errc::forked,
+            "the store was opened before a fork, and this is the child; open it again",
             {.resource = {}, .node = traits_.where, .maybe_held = false}};
   }
 
   Traits traits_;
-  unsigned generation_ = fork_generation();
+  std::uint64_t epoch_ = core::fork_epoch();
   std::unique_ptr<Parts> parts_;
 };
 

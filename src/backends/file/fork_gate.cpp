@@ -2,14 +2,11 @@
 
 #include <pthread.h>
 
-#include <atomic>
 #include <utility>
 
 namespace interlock::file {
 
 namespace {
-
-std::atomic<unsigned> generation{0};
 
 // Readers are critical sections, the writer is fork. Writers go first, or a busy process could
 // never fork.
@@ -23,7 +20,6 @@ void after_fork_in_child() {
   // Made anew rather than unlocked: it still counts threads that wait for it, and they don't exist
   // here.
   gate = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
-  ++generation;
 }
 
 // When the library is loaded, before any thread could fork in a critical section.
@@ -39,7 +35,5 @@ ForkGate::ForkGate(ForkGate&& other) noexcept : inside_(std::exchange(other.insi
 ForkGate::~ForkGate() {
   if (inside_) pthread_rwlock_unlock(&gate);
 }
-
-unsigned fork_generation() noexcept { return generation; }
 
 }  // namespace interlock::file

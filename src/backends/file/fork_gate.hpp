@@ -20,7 +20,4 @@ class ForkGate {
   bool inside_ = true;
 };
 
-/// Changes in a forked child: what was made before the fork belongs to the parent.
-unsigned fork_generation() noexcept;
-
 }  // namespace interlock::file

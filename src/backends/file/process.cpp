@@ -59,8 +59,7 @@ std::optional<Stat> read_stat(std::int64_t pid) {
 
 std::string boot_id() {
   std::array<char, 64> buffer{};
-  const auto size =
-      read_some("/proc/sys/kernel/random/boot_id", buffer.data(), buffer.size());
+  const auto size = read_some("/proc/sys/kernel/random/boot_id", buffer.data(), buffer.size());
   std::string id(buffer.data(), size);
   while (!id.empty() && id.back() == '\n') id.pop_back();
   if (id.empty()) {

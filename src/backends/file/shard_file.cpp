@@ -21,7 +21,8 @@ std::size_t whole_blocks(std::size_t size) { return (size + kBlock - 1) / kBlock
 
 struct stat look_at(const Directory& directory, int fd, const std::string& name) {
   struct stat info {};
-  if (::fstat(fd, &info) != 0) throw directory.failure("can't look at " + directory.path_of(name), errno);
+  if (::fstat(fd, &info) != 0)
+    throw directory.failure("can't look at " + directory.path_of(name), errno);
   if (!S_ISREG(info.st_mode)) {
     throw Error(Errc::refused, directory.path_of(name) + " is not a regular file; remove it",
                 {.resource = {}, .node = directory.where(), .maybe_held = false});
@@ -46,7 +47,8 @@ ShardFile::ShardFile(const Directory& directory, ShardId id) : directory_(direct
   if (size > kLargest) throw corrupt("it is absurdly large");
   content_.resize(size);
   for (std::size_t done = 0; done < size;) {
-    const auto got = ::pread(fd.get(), content_.data() + done, size - done, static_cast<off_t>(done));
+    const auto got =
+        ::pread(fd.get(), content_.data() + done, size - done, static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw directory.failure("can't read " + directory.path_of(name), errno);
     if (got == 0) throw corrupt("it became shorter while it was read");
@@ -60,8 +62,8 @@ void ShardFile::prepare(const std::string& content) {
   const auto fd = directory_.open_file(name, O_RDWR | O_CREAT);
   const auto info = look_at(directory_, fd.get(), name);
   for (std::size_t done = 0; done < content.size();) {
-    const auto put = ::pwrite(fd.get(), content.data() + done, content.size() - done,
-                              static_cast<off_t>(done));
+    const auto put =
+        ::pwrite(fd.get(), content.data() + done, content.size() - done, static_cast<off_t>(done));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) throw directory_.failure("can't write " + directory_.path_of(name), errno);
     done += static_cast<std::size_t>(put);
@@ -113,8 +115,8 @@ Error ShardFile::corrupt(const std::string& why) const {
 
 std::vector<ShardId> existing_shards(const Directory& directory) {
   std::vector<ShardId> ids;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           "/proc/self/fd/" + std::to_string(directory.fd()))) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd/" + std::to_string(directory.fd()))) {
     const auto name = entry.path().filename().string();
     unsigned id = 0;
     const auto* const end = name.data() + std::min<std::size_t>(name.size(), 3);

@@ -47,7 +47,8 @@ std::optional<FileDescriptor> lock(const Directory& directory, ShardId id, Acces
     if (!fd) return fd;  // nobody ever wrote here
     while (::flock(fd.get(), (write ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
-      if (errno != EWOULDBLOCK) throw directory.failure("can't lock " + directory.path_of(name), errno);
+      if (errno != EWOULDBLOCK)
+        throw directory.failure("can't lock " + directory.path_of(name), errno);
       if (!patience.wait()) return std::nullopt;
     }
     struct stat info {};
@@ -93,11 +94,11 @@ std::string describe_locker(const Directory& directory, ShardId id) {
   struct stat info {};
   if (::fstatat(directory.fd(), lock_name(id).c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
     std::array<char, 64> file{};
-    std::snprintf(file.data(), file.size(), "%02x:%02x:%llu", major(info.st_dev), minor(info.st_dev),
-                  static_cast<unsigned long long>(info.st_ino));
+    std::snprintf(file.data(), file.size(), "%02x:%02x:%llu", major(info.st_dev),
+                  minor(info.st_dev), static_cast<unsigned long long>(info.st_ino));
     // "1: FLOCK  ADVISORY  WRITE 4711 08:01:123456 0 EOF", see proc(5)
     std::ifstream locks("/proc/locks");
-    for (std::string number, kind, strength, access, pid, where; 
+    for (std::string number, kind, strength, access, pid, where;
          locks >> number >> kind >> strength >> access >> pid >> where;) {
       if (kind == "FLOCK" && where == file.data()) return "process " + pid;
       locks.ignore(4096, '\n');

@@ -244,16 +244,15 @@ ShardState read_shard(std::string_view content, ShardId id, const ReadContext& c
               table.restore_holder(resource, std::move(record));
             });
   std::set<std::pair<std::string, Ticket>> places;
-  read_list(queue, id, context,
-            [&](const std::string& resource, const Json& object, Record record) {
-              const Ticket ticket{
-                  .stronger = flag(object, "first"),
-                  .priority = record.priority,
-                  .number = number<std::uint64_t>(object, "ticket", 1, state.ticket)};
-              if (!places.emplace(resource, ticket).second) corrupt("two have the same ticket");
-              if (context.skip && context.skip(record)) return;
-              table.restore_waiter(resource, ticket, std::move(record));
-            });
+  read_list(
+      queue, id, context, [&](const std::string& resource, const Json& object, Record record) {
+        const Ticket ticket{.stronger = flag(object, "first"),
+                            .priority = record.priority,
+                            .number = number<std::uint64_t>(object, "ticket", 1, state.ticket)};
+        if (!places.emplace(resource, ticket).second) corrupt("two have the same ticket");
+        if (context.skip && context.skip(record)) return;
+        table.restore_waiter(resource, ticket, std::move(record));
+      });
   return state;
 }
 
@@ -265,7 +264,8 @@ std::string write_shard(const LockTable& table, ShardId id, ShardState state,
     if (shard_of(resource) != id) continue;
     rows.emplace_back(resource, &row);
     count += row.holders.size() + row.queue.size();
-    for (const auto& [ticket, waiter] : row.queue) state.ticket = std::max(state.ticket, ticket.number);
+    for (const auto& [ticket, waiter] : row.queue)
+      state.ticket = std::max(state.ticket, ticket.number);
   }
   std::sort(rows.begin(), rows.end());
 

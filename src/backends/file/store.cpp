@@ -44,8 +44,10 @@ bool Store::attempt(std::span<Operation* const> operations, ShardId& blocker) {
   } catch (const DirectoryRemoved&) {
     wakes.clear();
     for (auto* op : operations) {
-      op->answer = Answer::failed({Errc::refused, "the directory is being removed again and again",
-                                   {.resource = {}, .node = directory_.where(), .maybe_held = false}});
+      op->answer =
+          Answer::failed({Errc::refused,
+                          "the directory is being removed again and again",
+                          {.resource = {}, .node = directory_.where(), .maybe_held = false}});
     }
   } catch (const Error& error) {
     wakes.clear();
@@ -104,19 +106,11 @@ void Store::commit(std::span<Operation* const> operations, std::vector<Wake>& wa
         op->answer = table.renew(op->claim, origin, now, wakes);
         break;
       case Operation::Kind::release:
-        op->answer = table.release(op->claim, now, wakes);
+        op->answer = table.release(op->claim, doorbell_.home(), now, wakes);
         break;
     }
-    if (op->answer.verdict == Verdict::queued && op->kind == Operation::Kind::acquire) {
-      // Before the record can be seen, or somebody could ring in vain.
-      if (!doorbell_.hang(news_)) {
-        op->answer.look_again =
-            std::min(op->answer.look_again.value_or(kLookWithoutBell), kLookWithoutBell);
-      }
-      if (waiters_.put(op->claim.owner, in_the_way(table, op->claim), now)) news_ = true;
-    } else {
-      waiters_.forget(op->claim.owner);
-    }
+    if (op->kind == Operation::Kind::acquire) attend(*op, table, now);
+    if (op->kind == Operation::Kind::release) waiters_.forget(op->claim.owner);
   }
 
   std::vector<ShardFile*> changed;
@@ -133,6 +127,21 @@ void Store::commit(std::span<Operation* const> operations, std::vector<Wake>& wa
     while (swapped > 0) changed[--swapped]->swap_back();
     throw;
   }
+}
+
+// Makes sure that this owner can be reached, before its record can be seen: or somebody could ring
+// in vain.
+void Store::attend(Operation& op, const LockTable& table, TimePoint now) {
+  const bool queued = op.answer.verdict == Verdict::queued;
+  if (!queued) waiters_.forget(op.claim.owner);
+  if (!queued && op.answer.verdict != Verdict::granted) return;
+  const bool reachable = doorbell_.hang(news_);
+  if (!queued) return;
+  if (!reachable) {
+    op.answer.look_again =
+        std::min(op.answer.look_again.value_or(kLookWithoutBell), kLookWithoutBell);
+  }
+  if (waiters_.put(op.claim.owner, in_the_way(table, op.claim), now)) news_ = true;
 }
 
 LockTable::Rules Store::rules(std::vector<ShardState>& states,
@@ -169,7 +178,8 @@ void Store::wake(std::span<Operation* const> operations, std::vector<Wake>& wake
   // Whoever has just got it need not be told.
   std::erase_if(wakes, [&](const Wake& wake) {
     return std::any_of(operations.begin(), operations.end(), [&](const Operation* op) {
-      return op->claim.owner == wake.owner && op->answer.verdict == Verdict::granted;
+      return op->kind == Operation::Kind::acquire && op->claim.owner == wake.owner &&
+             op->answer.verdict == Verdict::granted;
     });
   });
   std::map<std::uint64_t, std::vector<Owner>> by_home;

@@ -60,9 +60,9 @@ class Store {
   static constexpr Duration kTicketTtl = std::chrono::seconds(5);
 
  private:
-  bool transact(std::span<Operation* const> operations, std::vector<Wake>& wakes,
-                ShardId& blocker);
+  bool transact(std::span<Operation* const> operations, std::vector<Wake>& wakes, ShardId& blocker);
   void commit(std::span<Operation* const> operations, std::vector<Wake>& wakes);
+  void attend(Operation& op, const LockTable& table, TimePoint now);
   [[nodiscard]] LockTable::Rules rules(std::vector<ShardState>& states,
                                        std::span<const ShardId> shards) const;
   [[nodiscard]] Origin origin_of(const Claim& claim) const;

@@ -33,7 +33,8 @@ bool Store::attempt(Inspection& inspection, ShardId& blocker) {
     inspection.begun = true;
     while (!left.empty()) {
       const std::vector<ShardId> batch(
-          left.rbegin(), left.rbegin() + static_cast<std::ptrdiff_t>(std::min(left.size(), kTogether)));
+          left.rbegin(),
+          left.rbegin() + static_cast<std::ptrdiff_t>(std::min(left.size(), kTogether)));
       std::vector<ShardFile> files;
       {
         const auto locks = ShardLocks::try_take(directory_, batch, Access::read, blocker);

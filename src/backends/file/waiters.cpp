@@ -43,7 +43,8 @@ std::vector<Owner> Waiters::all() const {
 // A watch that nobody needs any more is closed by the thread that polls it, not here.
 void Waiters::leave(const Owner& owner, const std::vector<Process>& in_the_way) {
   for (const auto& process : in_the_way) {
-    if (const auto it = watches_.find(process); it != watches_.end()) it->second.owners.erase(owner);
+    if (const auto it = watches_.find(process); it != watches_.end())
+      it->second.owners.erase(owner);
   }
 }
 
