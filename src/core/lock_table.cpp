@@ -279,10 +279,9 @@ Answer LockTable::enqueue(const Claim& claim, const Ticket& ticket, const Origin
 Answer LockTable::renew(const Claim& claim, const Origin& origin, TimePoint now,
                         std::vector<Wake>& wakes) {
   for (const auto& part : claim.parts) {
-    const auto it = rows_.find(part.resource);
-    if (it == rows_.end()) continue;
-    sweep_row(it->second, now, wakes);
-    forget_if_idle(part.resource);
+    if (const auto it = rows_.find(part.resource); it != rows_.end()) {
+      sweep_row(it->second, now, wakes);
+    }
   }
   if (held_by(claim.owner, claim) < claim.parts.size()) return {.verdict = Verdict::lost};
   return rearm(claim, origin, now);
@@ -307,7 +306,6 @@ Answer LockTable::release(const Claim& claim, std::uint64_t by, TimePoint now,
     held = held || left;
     queued = queued || gave_up;
     if (left || gave_up) wake_next(row, wakes);
-    forget_if_idle(part.resource);
   }
   if (queued) tickets_.erase(claim.owner);
   return {.verdict = held ? Verdict::granted : queued ? Verdict::queued : Verdict::lost};
@@ -421,10 +419,6 @@ void LockTable::wake_next(const Row& row, std::vector<Wake>& wakes) const {
     shared_waits = shared_waits || w.mode == Mode::shared;
     slots += w.slots;
   }
-}
-
-void LockTable::forget_if_idle(const std::string& resource) {
-  if (const auto it = rows_.find(resource); it != rows_.end() && it->second.idle()) rows_.erase(it);
 }
 
 }  // namespace interlock
