@@ -45,6 +45,8 @@ class Acquirer {
   [[nodiscard]] const std::string& resource() const noexcept;
 
  private:
+  [[nodiscard]] Wait max_wait(std::stop_token stop) const;
+
   Client client_;
   std::shared_ptr<const core::Template> template_;
 };
@@ -79,10 +81,8 @@ class Acquiring {
 
 }  // namespace detail
 
-Wait max_wait_of(const Acquirer& acquirer, std::stop_token stop);
-
 inline auto Acquirer::async_acquire(std::stop_token stop) const {
-  return detail::Acquiring<true>(*this, max_wait_of(*this, std::move(stop)));
+  return detail::Acquiring<true>(*this, max_wait(std::move(stop)));
 }
 
 inline auto Acquirer::async_try_acquire(Wait wait) const {

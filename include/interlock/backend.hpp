@@ -43,7 +43,11 @@ struct Answer {
   std::optional<Error> why{};
 
   static Answer failed(Error error) {
-    return {.verdict = Verdict::unknown, .fences = {}, .place = 0, .look_again = {}, .why = std::move(error)};
+    return {.verdict = Verdict::unknown,
+            .fences = {},
+            .place = 0,
+            .look_again = {},
+            .why = std::move(error)};
   }
 };
 
@@ -81,14 +85,16 @@ class Backend {
   ///  - not known yet: granted, or (with `queue`) queued, or busy. Without `queue` it leaves no
   ///    trace when it fails. It never overtakes a waiter that it conflicts with.
   ///  - queued already: keeps its place; this is its heartbeat.
-  ///  - holding already: granted, and the TTL starts anew. If the claim names other modes than are
-  ///    held, the hold changes to them in one step where that is possible: weaker at once; stronger
-  ///    only when no other holder is in the way, and ahead of the queue (which waits for this
-  ///    holder anyway). While one holder is queued to become stronger, another one that tries on
-  ///    the same resource gets busy: waiting for each other would never end.
+  ///  - holding already: granted, and the TTL starts anew (it never gets shorter).
+  /// A claim with `instead_of` takes over what that owner holds, in one step, or leaves it alone:
+  /// weaker modes at once; stronger ones only when no other holder is in the way, and ahead of the
+  /// queue (which waits for this holder anyway). While one holder is queued to become stronger,
+  /// another one that tries on the same resource gets busy: waiting for each other would never end.
+  /// If that owner does not hold all of it any more: lost.
   virtual void acquire(const Claim& claim, bool queue, Call call, Reply reply) = 0;
 
-  /// Starts the TTL of what this owner holds anew, with the claim's ttl and process. Never creates:
+  /// Starts the TTL of what this owner holds anew, with the claim's ttl and process; it never takes
+  /// away time that was already given, so that messages may arrive in any order. Never creates:
   /// if any part is not held by this owner (any more), lost, and nothing is changed.
   virtual void renew(const Claim& claim, Call call, Reply reply) = 0;
 

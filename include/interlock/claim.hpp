@@ -77,6 +77,10 @@ struct Claim {
   Duration ttl{};
   std::int32_t priority = 0;  ///< higher goes first
   std::shared_ptr<const Who> who;
+  /// Takes over, in one step, what this owner holds (the same resources in other modes): how a
+  /// writer becomes a reader and back. A new owner for the new claim, so that a late copy of an
+  /// old message can't undo it. Empty: none.
+  Owner instead_of{};
 
   [[nodiscard]] const Part* find(std::string_view resource) const noexcept;
 };

@@ -41,8 +41,10 @@ class Client {
   bool evict(std::string_view resource, const Owner& owner) const;
 
   /// What the fronts are made of: any claim, any wait. See Mutex and the others for the usual ways.
-  [[nodiscard]] Attempt acquire(std::vector<Part> parts, const Options& options, const Wait& wait) const;
-  void acquire(std::vector<Part> parts, const Options& options, const Wait& wait, Callback then) const;
+  [[nodiscard]] Attempt acquire(std::vector<Part> parts, const Options& options,
+                                const Wait& wait) const;
+  void acquire(std::vector<Part> parts, const Options& options, const Wait& wait,
+               Callback then) const;
 
  private:
   friend class Acquirer;

@@ -23,18 +23,18 @@ struct Entry {
   Who who;
   Mode mode = Mode::exclusive;
   std::uint32_t slots = 1;
-  bool ancestor = false;    ///< only because something below it is claimed
+  bool ancestor = false;  ///< only because something below it is claimed
   std::int32_t priority = 0;
-  Fence fence{};            ///< holders only
-  Duration age{};           ///< held or waited for so long
-  Duration remaining{};     ///< until the store drops it, unless it is renewed
+  Fence fence{};         ///< holders only
+  Duration age{};        ///< held or waited for so long
+  Duration remaining{};  ///< until the store drops it, unless it is renewed
 };
 
 struct ResourceState {
   std::string resource;
-  std::uint32_t capacity = 0;      ///< of a semaphore
+  std::uint32_t capacity = 0;  ///< of a semaphore
   std::vector<Entry> holders{};
-  std::vector<Entry> waiters{};    ///< first come first
+  std::vector<Entry> waiters{};  ///< first come first
 };
 
 struct Snapshot {

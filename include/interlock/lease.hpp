@@ -77,7 +77,8 @@ class [[nodiscard]] Lease {
   /// Why it was lost, for people; empty while it isn't.
   [[nodiscard]] std::string lost_reason() const;
 
-  /// Renews now, with this TTL from now on (longer or shorter). False: it is lost. Throws Error
+  /// Renews now, with this TTL from now on. A shorter one takes nothing away that was already
+  /// given: it shows after the next renewals. False: it is lost. Throws Error
   /// (unreachable) if the store does not answer; the lease then lives on until valid_until().
   bool extend(Duration ttl);
 
@@ -93,8 +94,9 @@ class [[nodiscard]] Lease {
   /// False: the lease is lost.
   bool downgrade();
   /// Shared resources become exclusive if no other reader is in the way. Two readers that try don't
-  /// wait for each other: the second one is refused, and keeps its shared lease. The fence is a new
-  /// one. One-shot; the other form waits for the other readers to leave, and holds back new ones.
+  /// wait for each other: the second one is refused, and keeps its shared lease. Owner and fence
+  /// are new ones. One-shot; the other form waits for the other readers to leave, and holds back
+  /// new ones. False also if the lease is lost: ask state().
   bool try_upgrade();
   bool try_upgrade_for(Duration limit);
 
@@ -105,11 +107,10 @@ class [[nodiscard]] Lease {
  private:
   friend class Attempt;
   friend class core::Engine;
-  Lease(std::shared_ptr<core::Engine> client, std::shared_ptr<core::Hold> hold) noexcept;
+  explicit Lease(std::shared_ptr<core::Hold> hold) noexcept;
   void drop() noexcept;
   [[nodiscard]] core::Hold& hold() const;
 
-  std::shared_ptr<core::Engine> client_;
   std::shared_ptr<core::Hold> hold_;
 };
 

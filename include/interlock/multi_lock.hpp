@@ -26,7 +26,8 @@ class MultiLock : public Acquirer {
   MultiLock(Client client, const std::vector<std::string>& names, Options options = {})
       : Acquirer(std::move(client), all_exclusive(names), std::move(options)) {}
   MultiLock(Client client, std::initializer_list<const char*> names, Options options = {})
-      : MultiLock(std::move(client), std::vector<std::string>(names.begin(), names.end()), std::move(options)) {}
+      : MultiLock(std::move(client), std::vector<std::string>(names.begin(), names.end()),
+                  std::move(options)) {}
 
  private:
   static std::vector<Part> all_exclusive(const std::vector<std::string>& names) {

@@ -10,11 +10,11 @@
 namespace interlock {
 
 enum class Event : std::uint8_t {
-  asked,           ///< an acquisition began
-  queued,          ///< it waits; `place` are ahead of it
-  granted,         ///< `elapsed`: how long that took
-  timed_out,       ///< gave up: bounded by time, by tries, busy, or cancelled (see `error`)
-  refused,         ///< the store failed or said no
+  asked,      ///< an acquisition began
+  queued,     ///< it waits; `place` are ahead of it
+  granted,    ///< `elapsed`: how long that took
+  timed_out,  ///< gave up: bounded by time, by tries, busy, or cancelled (see `error`)
+  refused,    ///< the store failed or said no
   renewed,
   renewal_failed,  ///< no answer this time; the lease still has `elapsed` left
   lost,            ///< `error` says why

@@ -1,4 +1,5 @@
-// What can be set on a lock, on a wait, and on a client: one struct each, with defaults that fit most.
+// What can be set on a lock, on a wait, and on a client: one struct each, with defaults that fit
+// most.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +76,9 @@ struct Wait {
   /// Gives up when it is stopped. The place in the queue is cleaned up in the background.
   std::stop_token stop{};
 
-  static Wait forever(std::stop_token stop = {}) { return {.limit = {}, .tries = {}, .stop = std::move(stop)}; }
+  static Wait forever(std::stop_token stop = {}) {
+    return {.limit = {}, .tries = {}, .stop = std::move(stop)};
+  }
   static Wait once() { return {.limit = Duration::zero(), .tries = {}, .stop = {}}; }
   static Wait for_(Duration limit, std::stop_token stop = {}) {
     return {.limit = limit, .tries = {}, .stop = std::move(stop)};

@@ -10,9 +10,13 @@ namespace interlock {
 /// on the capacity: while it is in use, another capacity is refused with Error (wrong_capacity).
 class Semaphore : public Acquirer {
  public:
-  Semaphore(Client client, std::string name, std::uint32_t capacity, Options options = {}, std::uint32_t weight = 1)
+  Semaphore(Client client, std::string name, std::uint32_t capacity, Options options = {},
+            std::uint32_t weight = 1)
       : Acquirer(std::move(client),
-                 {Part{.resource = std::move(name), .mode = Mode::slots, .slots = weight, .capacity = capacity}},
+                 {Part{.resource = std::move(name),
+                       .mode = Mode::slots,
+                       .slots = weight,
+                       .capacity = capacity}},
                  std::move(options)) {}
 };
 

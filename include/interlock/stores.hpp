@@ -37,16 +37,17 @@ struct FileOptions {
 
 /// Many processes of one host and one user. The directory is made if it is missing (0700); it must
 /// be ours alone. Throws Error (refused) if it is not fit.
-std::unique_ptr<Backend> file_store(const std::filesystem::path& directory, FileOptions options = {});
+std::unique_ptr<Backend> file_store(const std::filesystem::path& directory,
+                                    FileOptions options = {});
 
 /// A store around a store in which things go wrong, from a seed, for our tests and yours.
 struct ChaosOptions {
   std::uint64_t seed = 1;
-  double fail = 0.0;             ///< the call never reaches the store: unreachable
-  double drop_reply = 0.0;       ///< it is done, and the answer is lost: unreachable, in doubt
-  double duplicate = 0.0;        ///< it reaches the store twice
-  double drop_wake = 0.0;        ///< a wake-up is swallowed
-  double delay = 0.0;            ///< the answer comes late, by up to …
+  double fail = 0.0;        ///< the call never reaches the store: unreachable
+  double drop_reply = 0.0;  ///< it is done, and the answer is lost: unreachable, in doubt
+  double duplicate = 0.0;   ///< it reaches the store twice
+  double drop_wake = 0.0;   ///< a wake-up is swallowed
+  double delay = 0.0;       ///< the answer comes late, by up to …
   Duration max_delay = std::chrono::milliseconds(20);
 };
 

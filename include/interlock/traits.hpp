@@ -8,17 +8,18 @@
 namespace interlock {
 
 struct Traits {
-  std::string name;   ///< "memory", "file", …
-  std::string where;  ///< the address without secrets, for errors: "file:///run/user/1000/interlock"
+  std::string name;  ///< "memory", "file", …
+  std::string
+      where;  ///< the address without secrets, for errors: "file:///run/user/1000/interlock"
 
-  bool fences = true;           ///< Lease::fence() works
-  bool queues = true;           ///< waiters are served in order; else they try again now and then
-  bool shared = true;           ///< RwLock works
-  bool slots = true;            ///< Semaphore works
-  bool atomic_claims = true;    ///< several resources in one step, visible half-taken to nobody
-  bool across_processes = true; ///< other processes see the locks
-  bool across_hosts = true;     ///< other machines see the locks
-  bool notices_death = false;   ///< a killed holder is freed at once, not only by its TTL
+  bool fences = true;            ///< Lease::fence() works
+  bool queues = true;            ///< waiters are served in order; else they try again now and then
+  bool shared = true;            ///< RwLock works
+  bool slots = true;             ///< Semaphore works
+  bool atomic_claims = true;     ///< several resources in one step, visible half-taken to nobody
+  bool across_processes = true;  ///< other processes see the locks
+  bool across_hosts = true;      ///< other machines see the locks
+  bool notices_death = false;    ///< a killed holder is freed at once, not only by its TTL
 
   /// A waiter asks again at least this often; the store may forget a waiter that does not.
   Duration heartbeat = std::chrono::seconds(1);

@@ -1,4 +1,5 @@
-// The rules of exclusion and order, once, for the stores that keep claims themselves (memory, file).
+// The rules of exclusion and order, once, for the stores that keep claims themselves (memory,
+// file).
 //
 // A table of rows, one per resource; a row has holders and a queue. No clock, no lock, no I/O: the
 // store says what time it is and guards the table. A claim on several resources has one record in
@@ -13,9 +14,9 @@
 //
 //   The same (non-empty) identity never stands in its own way, slots apart.
 //
-// Whose turn it is (rule 3): a claim is granted when it fits the holders of every row it names *and*
-// conflicts with nobody ahead of it in any of their queues. So claims that don't conflict never wait
-// for each other, and those that do are served by ticket. Tickets are ordered
+// Whose turn it is (rule 3): a claim is granted when it fits the holders of every row it names
+// *and* conflicts with nobody ahead of it in any of their queues. So claims that don't conflict
+// never wait for each other, and those that do are served by ticket. Tickets are ordered
 //
 //     a holder that wants more  <  higher priority  <  earlier arrival
 //
@@ -95,9 +96,11 @@ class LockTable {
   explicit LockTable(Rules rules) : rules_(std::move(rules)) {}
 
   // The calls of Backend, see there. `wakes` collects whom to wake once the change is made.
-  Answer acquire(const Claim& claim, bool queue, const Origin& origin, TimePoint now, std::vector<Wake>& wakes);
+  Answer acquire(const Claim& claim, bool queue, const Origin& origin, TimePoint now,
+                 std::vector<Wake>& wakes);
   Answer renew(const Claim& claim, const Origin& origin, TimePoint now, std::vector<Wake>& wakes);
-  Answer release(const Claim& claim, TimePoint now, std::vector<Wake>& wakes);
+  /// `by`: the home of whoever releases. A holder of another home is evicted, and told to look.
+  Answer release(const Claim& claim, std::uint64_t by, TimePoint now, std::vector<Wake>& wakes);
   [[nodiscard]] std::vector<ResourceState> inspect(const Query& query, TimePoint now) const;
 
   /// Drops what has expired, in every row.
@@ -115,6 +118,9 @@ class LockTable {
   void set_last_ticket(std::uint64_t number) noexcept { last_ticket_ = number; }
 
  private:
+  /// How many of the claim's parts this owner holds.
+  [[nodiscard]] std::size_t held_by(const Owner& owner, const Claim& claim) const;
+
   struct Hindrance {
     bool any = false;
     TimePoint ends = TimePoint::max();  ///< the first of those in the way to expire
@@ -122,9 +128,11 @@ class LockTable {
 
   [[nodiscard]] std::optional<Error> misfit(const Claim& claim) const;
   Hindrance hindrance(const Part& part, const Claim& claim, const Ticket& ticket, Row& row);
-  Answer grant(const Claim& claim, const Origin& origin, TimePoint now);
-  Answer change(const Claim& claim, bool queue, const Origin& origin, TimePoint now, std::vector<Wake>& wakes);
-  Answer enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin, TimePoint now, TimePoint look);
+  Answer grant(const Claim& claim, const Origin& origin, TimePoint now, std::vector<Wake>& wakes);
+  Answer rearm(const Claim& claim, const Origin& origin, TimePoint now);
+  [[nodiscard]] bool has_rival(const Claim& claim) const;
+  Answer enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin, TimePoint now,
+                 TimePoint look);
   void leave_queue(const Claim& claim);
   void sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes);
   void wake_next(const Row& row, std::vector<Wake>& wakes) const;

@@ -1,0 +1,83 @@
+# The front door: each target installs what it lacks (tools/deps), then does its job.
+#
+#   make            the library and the command, at build/bin/interlock
+#   make demo       see it work: a counter with and without a lock
+#   make test       build everything and run every test
+#   make bench      measure, as ratios to a baseline of the same run
+#   make lint       clang-tidy and the format check; make format repairs the format
+#   make sanitize   the tests under ASan+UBSan and under TSan
+#   make clang      build everything with clang, and run the unit tests
+#   make install    to PREFIX (/usr/local), below DESTDIR if given
+#   make clean      forget all builds
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+
+.PHONY: all build demo test bench lint format sanitize asan tsan clang install deps clean
+.DELETE_ON_ERROR:
+
+all: build
+
+# Everything a configured build looks for, whichever part is built first.
+deps:
+	@tools/deps build cli tests bench
+
+# Ninja notices later changes to the build files by itself.
+build/build.ninja: | deps
+	cmake --preset release --log-level=WARNING
+
+build: deps build/build.ninja
+	cmake --build --preset release -j $(JOBS) --target src/all cli/all
+
+demo: build
+	tools/demo
+
+test: deps build/build.ninja
+	cmake --build --preset release -j $(JOBS)
+	ctest --preset release -j $(JOBS)
+
+bench: build
+	cmake --build --preset release -j $(JOBS) --target bench/all
+	bench/run
+
+# New files count before they are committed.
+CXX_FILES = git ls-files -z --cached --others --exclude-standard -- '*.cpp' '*.hpp'
+
+# Configures anew, as clang-tidy finds the files in what CMake wrote. Its counts of warnings in the
+# system's headers say nothing.
+lint: deps
+	@tools/deps lint
+	$(CXX_FILES) | xargs -0 -r clang-format-14 --dry-run --Werror
+	cmake --preset release --log-level=WARNING >/dev/null
+	run-clang-tidy-14 -quiet -p build -j $(JOBS) '^$(CURDIR)/(src|cli)/' 2>&1 \
+	  | sed '/ warnings\? generated\.$$/d'
+
+format:
+	@tools/deps lint
+	$(CXX_FILES) | xargs -0 -r clang-format-14 -i
+
+sanitize: asan tsan
+
+# This compiler's TSan can't cope with much address space randomisation; containers may not let us
+# switch it off, and then it has to do without.
+FIXED_ADDRESSES = $(shell setarch --addr-no-randomize true 2>/dev/null && echo setarch --addr-no-randomize)
+
+asan tsan: deps
+	cmake --preset $@ --log-level=WARNING
+	cmake --build --preset $@ -j $(JOBS)
+	$(FIXED_ADDRESSES) ctest --preset $@ -j $(JOBS)
+
+clang: deps
+	@tools/deps clang
+	cmake --preset $@ --log-level=WARNING
+	cmake --build --preset $@ -j $(JOBS)
+	ctest --preset $@ -j $(JOBS) --label-regex unit
+
+install: build
+	cmake --install build --prefix $(PREFIX)
+
+clean:
+	rm -rf build build-*

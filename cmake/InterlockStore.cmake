@@ -1,0 +1,62 @@
+# A store is a directory src/backends/<name> with a CMakeLists.txt that calls interlock_add_store.
+# It is read only while INTERLOCK_STORE_<NAME> is on, so it may look for whatever it needs.
+function(interlock_add_stores)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/*/CMakeLists.txt)
+  foreach(file IN LISTS files)
+    cmake_path(GET file PARENT_PATH directory)
+    cmake_path(GET directory FILENAME name)
+    string(TOUPPER ${name} upper)
+    option(INTERLOCK_STORE_${upper} "Build the ${name} store" ON)
+    if(INTERLOCK_STORE_${upper})
+      add_subdirectory(${directory})
+    endif()
+  endforeach()
+endfunction()
+
+# interlock_add_store(NAME <name> [DECORATOR] [HEADERS <targets>] [PKGCONFIG <modules>])
+#
+#   DECORATOR  wraps another store, so no URL opens it and the registry leaves it out
+#   HEADERS    header-only targets that compile the store; users of the package never see them
+#   PKGCONFIG  libraries to link; the installed package and interlock.pc ask for them, too
+#
+# Makes interlock_<name>, alias interlock::<name>, from all *.cpp next to the calling file.
+function(interlock_add_store)
+  cmake_parse_arguments(STORE "DECORATOR" "NAME" "HEADERS;PKGCONFIG" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  if(NOT sources)
+    return()
+  endif()
+
+  set(target interlock_${STORE_NAME})
+  interlock_library(${target} ${STORE_NAME} ${sources})
+  target_link_libraries(${target} PUBLIC interlock_core)
+  foreach(header_target IN LISTS STORE_HEADERS)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${header_target}>)
+  endforeach()
+  if(STORE_PKGCONFIG)
+    find_package(PkgConfig REQUIRED)
+  endif()
+  foreach(module IN LISTS STORE_PKGCONFIG)
+    # GLOBAL: whoever links the store from another directory has to see the target as well.
+    pkg_check_modules(${module} REQUIRED IMPORTED_TARGET GLOBAL ${module})
+    target_link_libraries(${target} PRIVATE PkgConfig::${module})
+  endforeach()
+
+  set_property(GLOBAL APPEND PROPERTY INTERLOCK_STORES ${STORE_NAME})
+  set_property(GLOBAL APPEND PROPERTY INTERLOCK_PKGCONFIG ${STORE_PKGCONFIG})
+  if(NOT STORE_DECORATOR)
+    set_property(GLOBAL APPEND PROPERTY INTERLOCK_URL_STORES ${STORE_NAME})
+  endif()
+endfunction()
+
+# Writes the one file that knows which stores were built: interlock::stores::all().
+function(interlock_write_registry output)
+  get_property(stores GLOBAL PROPERTY INTERLOCK_URL_STORES)
+  set(declarations "")
+  set(calls "")
+  foreach(store IN LISTS stores)
+    string(APPEND declarations "StoreEntry ${store}();\n")
+    string(APPEND calls "  entries.push_back(${store}());\n")
+  endforeach()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/stores.cpp.in ${output} @ONLY)
+endfunction()

@@ -1,0 +1,38 @@
+# How every target of this project is compiled. A function and not an interface library, so that
+# neither the warnings nor a target for them end up in the exported package.
+function(interlock_target target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<BOOL:${INTERLOCK_WERROR}>:-Werror>)
+endfunction()
+
+# A library of the installed package: libinterlock_<name>.a, used as interlock::<name> from a
+# subdirectory and from an installed copy alike.
+function(interlock_library target export_name)
+  add_library(${target} STATIC ${ARGN})
+  add_library(interlock::${export_name} ALIAS ${target})
+  interlock_target(${target})
+  target_include_directories(${target}
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>
+    PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${export_name})
+  set_property(GLOBAL APPEND PROPERTY INTERLOCK_LIBRARIES ${target})
+endfunction()
+
+# A program at <build>/bin/<folder>/<name>, linked with the whole library.
+function(interlock_program target folder)
+  add_executable(${target} ${ARGN})
+  interlock_target(${target})
+  target_link_libraries(${target} PRIVATE interlock::interlock)
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/${folder})
+endfunction()
+
+# A shell script as a test, with the command under test in $INTERLOCK.
+function(interlock_script_test name script)
+  add_test(NAME ${name} COMMAND bash ${script})
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT INTERLOCK=$<TARGET_FILE:interlock_cli>
+    TIMEOUT ${INTERLOCK_TEST_TIMEOUT})
+endfunction()

@@ -1,0 +1,342 @@
+#include "core/engine.hpp"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "core/forget.hpp"
+#include "core/hold.hpp"
+#include "core/pursuit.hpp"
+#include "core/token.hpp"
+#include "interlock/duration.hpp"
+
+namespace interlock::core {
+
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+// Set while a store answers: the thread may be the store's own, which must not destroy the store.
+thread_local int answering = 0;
+
+struct Answering {
+  Answering() noexcept { ++answering; }
+  Answering(const Answering&) = delete;
+  Answering& operator=(const Answering&) = delete;
+  ~Answering() { --answering; }
+};
+
+}  // namespace
+
+std::shared_ptr<Engine> Engine::make(std::unique_ptr<Backend> backend, ClientOptions options) {
+  const std::shared_ptr<Engine> engine(new Engine(std::move(backend), std::move(options)),
+                                       &Engine::dispose);
+  engine->backend_->on_wake([weak = engine->weak_from_this()](const Owner& owner) {
+    if (const auto self = weak.lock()) {
+      const Answering on_a_store_thread;
+      self->wake(owner);
+    }
+  });
+  call_at_exit(engine);
+  return engine;
+}
+
+Engine::Engine(std::unique_ptr<Backend> backend, ClientOptions options)
+    : epoch_(fork_epoch()),
+      options_(std::move(options)),
+      clock_(options_.clock ? options_.clock : system_clock()),
+      host_(host_name()),
+      keeper_(clock_),
+      backend_(std::move(backend)),
+      traits_(backend_->traits()) {}
+
+Engine::~Engine() = default;
+
+// The last one to let go may be one of the engine's own threads, which can't wait for itself to
+// end.
+void Engine::dispose(Engine* engine) noexcept {
+  if (engine->forked()) return;  // its threads and locks stayed in the parent
+  if (answering == 0 && !engine->keeper_.on_its_thread() && !engine->courier_.on_its_thread()) {
+    delete engine;
+    return;
+  }
+  std::thread([engine] { delete engine; }).detach();
+}
+
+void Engine::check_not_forked() const {
+  if (!forked()) return;
+  throw Error(
+      Errc::forked,
+      "this client was made before a fork, and nothing it holds is held by the child; connect anew",
+      {.resource = {}, .node = traits_.where, .maybe_held = false});
+}
+
+std::shared_ptr<const Template> Engine::prepare(std::vector<Part> parts, Options options) const {
+  if (parts.empty()) throw Error(Errc::invalid, "a claim needs at least one resource");
+  auto what = std::make_shared<Template>();
+  what->resource = parts.front().resource;
+  for (const auto& part : parts) check_resource(part.resource);
+  what->parts = std::move(parts);
+  normalize(what->parts, options.hierarchy);
+  what->who = std::make_shared<const Who>(Who{.label = options.label,
+                                              .identity = options.identity,
+                                              .host = host_,
+                                              .pid = options.process.value_or(getpid())});
+  check_claim(
+      {.owner = {1, 1}, .parts = what->parts, .ttl = options.ttl, .priority = 0, .who = what->who});
+  const auto refuse = [&](Errc code, const std::string& message) {
+    throw Error(code, message,
+                {.resource = what->resource, .node = traits_.where, .maybe_held = false});
+  };
+  const auto positive = [&](const std::optional<Duration>& value, const char* name) {
+    if (value && *value <= Duration::zero())
+      refuse(Errc::invalid, std::string(name) + " has to be more than 0s");
+  };
+  positive(options.max_wait, "max_wait");
+  positive(options.max_hold, "max_hold");
+  if (options.retry.attempts < 1) refuse(Errc::invalid, "retry needs at least one attempt");
+  for (const auto& part : what->parts) {
+    if (part.mode == Mode::shared && !traits_.shared)
+      refuse(Errc::unsupported, "this store has no shared locks");
+    if (part.mode == Mode::slots && !traits_.slots)
+      refuse(Errc::unsupported, "this store has no semaphores");
+  }
+  what->options = std::move(options);
+  return what;
+}
+
+namespace {
+
+std::shared_ptr<Pursuit> make_pursuit(const std::shared_ptr<Engine>& engine, const Template& what,
+                                      const Wait& wait) {
+  if (wait.tries && wait.tries->attempts < 1) {
+    throw Error(Errc::invalid, "it needs at least one attempt",
+                {.resource = what.resource, .node = {}, .maybe_held = false});
+  }
+  return std::make_shared<Pursuit>(engine,
+                                   Claim{.owner = Owner::random(),
+                                         .parts = what.parts,
+                                         .ttl = what.options.ttl,
+                                         .priority = what.options.priority,
+                                         .who = what.who},
+                                   wait, what.options.retry);
+}
+
+std::shared_ptr<Hold> make_hold(const std::shared_ptr<Engine>& engine,
+                                std::shared_ptr<const Template> what, Grant grant) {
+  auto hold = std::make_shared<Hold>(engine, std::move(what), std::move(grant));
+  hold->begin();
+  return hold;
+}
+
+}  // namespace
+
+Attempt Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wait) {
+  check_not_forked();
+  const auto pursuit = make_pursuit(shared_from_this(), *what, wait);
+  pursuit->run();
+  return conclude(what, *pursuit);
+}
+
+void Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wait, Callback then) {
+  check_not_forked();
+  make_pursuit(shared_from_this(), *what, wait)
+      ->start([this, what, then = std::move(then)](Pursuit& pursuit) {
+        // std::function wants what it holds to be copyable, and an Attempt is not.
+        auto attempt = std::make_shared<Attempt>(conclude(what, pursuit));
+        deliver([then, attempt] { then(std::move(*attempt)); });
+      });
+}
+
+Attempt Engine::conclude(const std::shared_ptr<const Template>& what, Pursuit& pursuit) {
+  const auto& result = pursuit.result();
+  if (result.outcome() != Outcome::granted) {
+    return {result.outcome(), pursuit.error(what->resource), pursuit.waited(), result.attempts()};
+  }
+  return Attempt(Lease(make_hold(shared_from_this(), what,
+                                 {.claim = std::move(pursuit.claim()),
+                                  .fences = result.fences(),
+                                  .sent = result.sent(),
+                                  .waited = pursuit.waited(),
+                                  .attempts = result.attempts()})));
+}
+
+namespace {
+
+// Makes a call and waits for what it brings, lending the thread to the store meanwhile. The reply
+// may come later still, when nobody waits for it any more: so the box is shared.
+template <class Brought, class Send>
+std::optional<Brought> wait_for(Engine& engine, TimePoint deadline, const Send& send) {
+  struct Box {
+    explicit Box(std::shared_ptr<Clock> c) : clock(std::move(c)), signal(*clock) {}
+    std::shared_ptr<Clock> clock;
+    Signal signal;
+    std::mutex mutex;
+    std::optional<Brought> brought;
+  };
+  const auto box = std::make_shared<Box>(engine.clock());
+  send(Call{.deadline = deadline, .caller_waits = true}, [box](Brought brought) {
+    {
+      const std::lock_guard lock(box->mutex);
+      box->brought = std::move(brought);
+    }
+    box->signal.set();
+  });
+  while (true) {
+    {
+      const std::lock_guard lock(box->mutex);
+      if (box->brought) return std::move(box->brought);
+    }
+    if (engine.now() >= deadline) return std::nullopt;
+    engine.backend().lend(box->signal, deadline);
+  }
+}
+
+}  // namespace
+
+Snapshot Engine::inspect(const Query& query) {
+  check_not_forked();
+  auto snapshot = wait_for<Snapshot>(
+      *this, now() + traits_.call_timeout,
+      [&](Call how, Report report) { backend_->inspect(query, how, std::move(report)); });
+  if (!snapshot) {
+    throw Error(Errc::unreachable, "no answer within " + format_duration(traits_.call_timeout),
+                {.resource = {}, .node = traits_.where, .maybe_held = false});
+  }
+  if (snapshot->why) throw Error(*snapshot->why);
+  return std::move(*snapshot);
+}
+
+Lease Engine::adopt(std::string_view text, bool renew) {
+  check_not_forked();
+  const auto token = parse_token(text);
+  const auto gone = [&](const char* message) {
+    return Error(Errc::lost, message,
+                 {.resource = token.resources.front(), .node = traits_.where, .maybe_held = false});
+  };
+  // The store knows the rest: modes, label, fences.
+  auto what = std::make_shared<Template>();
+  what->resource = token.resources.front();
+  what->options = {.ttl = token.ttl, .renew = renew, .hierarchy = false};
+  const auto snapshot = inspect({.resources = token.resources});
+  for (const auto& state : snapshot.resources) {
+    for (const auto& holder : state.holders) {
+      if (holder.owner != token.owner) continue;
+      what->parts.push_back({.resource = state.resource,
+                             .mode = holder.mode,
+                             .slots = holder.slots,
+                             .capacity = state.capacity,
+                             .ancestor = holder.ancestor});
+      auto who = holder.who;
+      if (renew) {
+        who.host = host_;
+        who.pid = getpid();
+      }
+      what->who = std::make_shared<const Who>(std::move(who));
+    }
+  }
+  if (what->parts.empty()) throw gone("the detached lease has ended");
+  normalize(what->parts, false);
+  const Claim claim{.owner = token.owner,
+                    .parts = what->parts,
+                    .ttl = token.ttl,
+                    .priority = 0,
+                    .who = what->who};
+  const auto sent = now();
+  auto answer = call(sent + traits_.call_timeout,
+                     [&](Call how, Reply reply) { backend_->renew(claim, how, std::move(reply)); });
+  if (answer.verdict == Verdict::unknown) throw answer.why->about(what->resource);
+  if (answer.verdict != Verdict::granted) throw gone("the detached lease has ended");
+  return Lease(make_hold(shared_from_this(), what,
+                         {.claim = claim,
+                          .fences = std::move(answer.fences),
+                          .sent = sent,
+                          .waited = {},
+                          .attempts = 1}));
+}
+
+bool Engine::evict(std::string_view resource, const Owner& owner) {
+  check_not_forked();
+  check_resource(resource);
+  const Claim claim{.owner = owner,
+                    .parts = {{.resource = std::string(resource)}},
+                    .ttl = std::chrono::seconds(1),
+                    .priority = 0,
+                    .who = std::make_shared<const Who>()};
+  const auto answer = call(now() + traits_.call_timeout, [&](Call how, Reply reply) {
+    backend_->release(claim, how, std::move(reply));
+  });
+  if (answer.verdict == Verdict::unknown) throw answer.why->about(std::string(resource));
+  return answer.verdict != Verdict::lost;
+}
+
+Answer Engine::call(TimePoint deadline, const std::function<void(Call, Reply)>& send) {
+  auto answer = wait_for<Answer>(*this, deadline, send);
+  if (!answer) {
+    return Answer::failed({Errc::unreachable,
+                           "no answer in time",
+                           {.resource = {}, .node = traits_.where, .maybe_held = true}});
+  }
+  if (answer->verdict == Verdict::unknown && !answer->why) {
+    answer->why = Error(Errc::unreachable, "the store gave no reason");
+  }
+  return std::move(*answer);
+}
+
+void Engine::forget(const Claim& claim) {
+  std::make_shared<Forget>(shared_from_this(), claim)->start();
+}
+
+void Engine::listen(const Owner& owner, std::weak_ptr<Listener> listener) {
+  const std::lock_guard lock(mutex_);
+  listeners_[owner] = std::move(listener);
+}
+
+void Engine::unlisten(const Owner& owner) {
+  const std::lock_guard lock(mutex_);
+  listeners_.erase(owner);
+}
+
+void Engine::wake(const Owner& owner) {
+  std::shared_ptr<Listener> listener;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = listeners_.find(owner); it != listeners_.end())
+      listener = it->second.lock();
+  }
+  if (listener) listener->wake();
+}
+
+void Engine::deliver(std::function<void()> callback) {
+  if (options_.executor) {
+    options_.executor(std::move(callback));
+  } else {
+    courier_.post(std::move(callback));
+  }
+}
+
+void Engine::note(const Claim& claim, const Answer& answer) noexcept {
+  if (!options_.observer) return;
+  const bool down = answer.verdict == Verdict::unknown && answer.why && answer.why->retryable();
+  if (down_.exchange(down) == down) return;
+  observe({.event = down ? Event::store_down : Event::store_back,
+           .claim = claim,
+           .error = answer.why ? &*answer.why : nullptr});
+}
+
+void Engine::at_exit() noexcept {
+  if (forked()) return;
+  std::vector<std::shared_ptr<Listener>> listeners;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [owner, weak] : listeners_) {
+      if (auto listener = weak.lock()) listeners.push_back(std::move(listener));
+    }
+  }
+  for (const auto& listener : listeners) listener->leave();
+}
+
+}  // namespace interlock::core

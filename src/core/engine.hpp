@@ -1,0 +1,110 @@
+// What a client is made of: the backend, the keeper, and who listens for wake-ups. Everything that
+// is under way (a lease, a pending acquisition, a clean-up) shares the engine and so keeps it
+// alive.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "core/courier.hpp"
+#include "core/keeper.hpp"
+#include "core/process.hpp"
+#include "interlock/backend.hpp"
+#include "interlock/client.hpp"
+#include "interlock/observer.hpp"
+#include "interlock/options.hpp"
+
+namespace interlock::core {
+
+class Pursuit;
+
+/// A claim that is ready to be made, once per lock object.
+struct Template {
+  std::string resource;  ///< the first name, as asked for
+  std::vector<Part> parts;
+  std::shared_ptr<const Who> who;
+  Options options;
+};
+
+/// Whoever has a claim in the store: an acquisition under way, or a lease.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  /// The store hints that this owner should ask. Any thread.
+  virtual void wake() = 0;
+  /// The process ends: leave nothing behind.
+  virtual void leave() noexcept = 0;
+};
+
+class Engine final : public AtExit, public std::enable_shared_from_this<Engine> {
+ public:
+  static std::shared_ptr<Engine> make(std::unique_ptr<Backend> backend, ClientOptions options);
+
+  [[nodiscard]] Backend& backend() noexcept { return *backend_; }
+  [[nodiscard]] const Traits& traits() const noexcept { return traits_; }
+  [[nodiscard]] Keeper& keeper() noexcept { return keeper_; }
+  [[nodiscard]] const std::shared_ptr<Clock>& clock() const noexcept { return clock_; }
+  [[nodiscard]] TimePoint now() const noexcept { return clock_->now(); }
+  [[nodiscard]] const ClientOptions& options() const noexcept { return options_; }
+
+  /// This is a forked child, and the engine its parent's: touch nothing.
+  [[nodiscard]] bool forked() const noexcept { return epoch_ != fork_epoch(); }
+  /// Throws Error (forked).
+  void check_not_forked() const;
+
+  /// Checks everything that can be checked before any I/O.
+  [[nodiscard]] std::shared_ptr<const Template> prepare(std::vector<Part> parts,
+                                                        Options options) const;
+
+  Attempt acquire(const std::shared_ptr<const Template>& what, const Wait& wait);
+  void acquire(const std::shared_ptr<const Template>& what, const Wait& wait, Callback then);
+  Snapshot inspect(const Query& query);
+  Lease adopt(std::string_view token, bool renew);
+  bool evict(std::string_view resource, const Owner& owner);
+
+  /// Makes one call and waits for its answer, lending the thread: an answer always, `unknown` if
+  /// none came by the deadline.
+  Answer call(TimePoint deadline, const std::function<void(Call, Reply)>& send);
+
+  /// Releases this claim in the background, and tries until it is confirmed or the TTL has ended.
+  void forget(const Claim& claim);
+
+  void listen(const Owner& owner, std::weak_ptr<Listener> listener);
+  void unlisten(const Owner& owner);
+
+  /// Runs a user's callback where it can't hold up the keeper.
+  void deliver(std::function<void()> callback);
+
+  void observe(const Observation& observation) const noexcept {
+    if (options_.observer) options_.observer->on(observation);
+  }
+  /// Every answer passes here: notices when the store goes down and comes back.
+  void note(const Claim& claim, const Answer& answer) noexcept;
+
+  void at_exit() noexcept override;
+
+  ~Engine() override;
+
+ private:
+  Engine(std::unique_ptr<Backend> backend, ClientOptions options);
+  static void dispose(Engine* engine) noexcept;
+  Attempt conclude(const std::shared_ptr<const Template>& what, Pursuit& pursuit);
+  void wake(const Owner& owner);
+
+  const std::uint64_t epoch_;
+  ClientOptions options_;
+  std::shared_ptr<Clock> clock_;
+  std::string host_;
+  std::mutex mutex_;
+  std::unordered_map<Owner, std::weak_ptr<Listener>> listeners_;
+  std::atomic<bool> down_{false};
+  Keeper keeper_;
+  Courier courier_;
+  std::unique_ptr<Backend> backend_;
+  Traits traits_;
+};
+
+}  // namespace interlock::core

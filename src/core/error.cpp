@@ -1,0 +1,145 @@
+#include "interlock/error.hpp"
+
+#include "interlock/attempt.hpp"
+#include "interlock/observer.hpp"
+
+namespace interlock {
+
+namespace {
+
+class Category final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "interlock"; }
+  [[nodiscard]] std::string message(int code) const override {
+    switch (static_cast<Errc>(code)) {
+      case Errc::invalid:
+        return "invalid";
+      case Errc::busy:
+        return "busy";
+      case Errc::timed_out:
+        return "timed out";
+      case Errc::exhausted:
+        return "tries exhausted";
+      case Errc::cancelled:
+        return "cancelled";
+      case Errc::lost:
+        return "lost";
+      case Errc::unreachable:
+        return "store unreachable";
+      case Errc::refused:
+        return "refused by the store";
+      case Errc::corrupt:
+        return "store corrupt";
+      case Errc::wrong_kind:
+        return "another kind of lock";
+      case Errc::wrong_capacity:
+        return "another capacity";
+      case Errc::unsupported:
+        return "not supported by this store";
+      case Errc::forked:
+        return "client of the parent process";
+      case Errc::deadlock:
+        return "deadlock";
+    }
+    return "unknown";
+  }
+};
+
+// "'name': message [node]"; the base class appends the kind of error.
+std::string compose(const std::string& message, const Error::Where& where) {
+  std::string text;
+  if (!where.resource.empty()) text += "'" + where.resource + "': ";
+  text += message;
+  if (!where.node.empty()) text += " [" + where.node + "]";
+  return text;
+}
+
+}  // namespace
+
+const std::error_category& error_category() noexcept {
+  static const Category category;
+  return category;
+}
+
+std::error_code make_error_code(Errc code) noexcept {
+  return {static_cast<int>(code), error_category()};
+}
+
+Error::Error(Errc code, std::string message, Where where)
+    : std::system_error(make_error_code(code), compose(message, where)),
+      errc_(code),
+      message_(std::move(message)),
+      where_(std::move(where)) {}
+
+Error Error::about(std::string resource) const {
+  Where where = where_;
+  where.resource = std::move(resource);
+  return {errc_, message_, std::move(where)};
+}
+
+Lease Attempt::value() && {
+  if (!lease_) throw Error(*error_);
+  return std::move(*lease_);
+}
+
+std::string_view to_string(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::granted:
+      return "granted";
+    case Outcome::busy:
+      return "busy";
+    case Outcome::timed_out:
+      return "timed out";
+    case Outcome::exhausted:
+      return "tries exhausted";
+    case Outcome::cancelled:
+      return "cancelled";
+    case Outcome::failed:
+      return "failed";
+  }
+  return "?";
+}
+
+std::string_view to_string(LeaseState state) noexcept {
+  switch (state) {
+    case LeaseState::held:
+      return "held";
+    case LeaseState::lost:
+      return "lost";
+    case LeaseState::released:
+      return "released";
+  }
+  return "?";
+}
+
+std::string_view to_string(Event event) noexcept {
+  switch (event) {
+    case Event::asked:
+      return "asked";
+    case Event::queued:
+      return "queued";
+    case Event::granted:
+      return "granted";
+    case Event::timed_out:
+      return "timed out";
+    case Event::refused:
+      return "refused";
+    case Event::renewed:
+      return "renewed";
+    case Event::renewal_failed:
+      return "renewal failed";
+    case Event::lost:
+      return "lost";
+    case Event::released:
+      return "released";
+    case Event::release_failed:
+      return "release failed";
+    case Event::store_down:
+      return "store down";
+    case Event::store_back:
+      return "store back";
+  }
+  return "?";
+}
+
+}  // namespace interlock

@@ -1,0 +1,25 @@
+// Cleans up after an acquisition or a lease that ended in doubt.
+#pragma once
+
+#include "core/engine.hpp"
+
+namespace interlock::core {
+
+/// Releases a claim in the background: again and again until the store confirms, or until the store
+/// must have dropped the claim by itself.
+class Forget final : public Keeper::Task, public std::enable_shared_from_this<Forget> {
+ public:
+  Forget(std::shared_ptr<Engine> engine, Claim claim);
+  void start();
+  void due(TimePoint now) override;
+
+ private:
+  void answered(const Answer& answer);
+
+  const std::shared_ptr<Engine> engine_;
+  const Claim claim_;
+  const TimePoint until_;
+  std::atomic<int> tries_{0};
+};
+
+}  // namespace interlock::core

@@ -1,0 +1,366 @@
+#include "core/hold.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/pursuit.hpp"
+#include "core/token.hpp"
+
+namespace interlock::core {
+
+Hold::Hold(std::shared_ptr<Engine> engine, std::shared_ptr<const Template> what, Grant grant)
+    : engine_(std::move(engine)),
+      what_(std::move(what)),
+      acquired_at_(std::chrono::system_clock::now()),
+      acquired_(engine_->now()),
+      waited_(grant.waited),
+      attempts_(grant.attempts),
+      claim_(std::move(grant.claim)),
+      fences_(std::move(grant.fences)),
+      machine_({.ttl = claim_.ttl,
+                .drift = [traits = &engine_->traits()](Duration ttl) { return traits->drift(ttl); },
+                .renew = what_->options.renew,
+                .max_hold = what_->options.max_hold,
+                .call_timeout = engine_->traits().call_timeout},
+               grant.sent, acquired_) {}
+
+void Hold::begin() {
+  engine_->listen(claim_.owner, weak_from_this());
+  const std::lock_guard lock(mutex_);
+  engine_->keeper().schedule(shared_from_this(), machine_.next_tick());
+}
+
+std::vector<std::string> Hold::resources() const {
+  std::vector<std::string> names;
+  for (const auto& part : claim_.parts) {
+    if (!part.ancestor) names.push_back(part.resource);
+  }
+  return names;
+}
+
+Fence Hold::fence(std::string_view resource) const {
+  const std::lock_guard lock(mutex_);
+  if (!engine_->traits().fences || fences_.size() != claim_.parts.size()) {
+    throw Error(
+        Errc::unsupported, "this store has no fences",
+        {.resource = std::string(resource), .node = engine_->traits().where, .maybe_held = false});
+  }
+  const Part* part = claim_.find(resource);
+  if (part == nullptr) {
+    throw Error(Errc::invalid, "this lease does not hold it",
+                {.resource = std::string(resource), .node = {}, .maybe_held = false});
+  }
+  return fences_[static_cast<std::size_t>(part - claim_.parts.data())];
+}
+
+TimePoint Hold::valid_until() const {
+  const std::lock_guard lock(mutex_);
+  return machine_.valid_until();
+}
+
+Duration Hold::time_remaining() const {
+  if (engine_->forked()) return Duration::zero();
+  const std::lock_guard lock(mutex_);
+  const auto now = engine_->now();
+  if (machine_.state(now) != LeaseState::held) return Duration::zero();
+  return machine_.valid_until() - now;
+}
+
+LeaseState Hold::state() const noexcept {
+  if (engine_->forked()) return LeaseState::lost;
+  const std::lock_guard lock(mutex_);
+  return machine_.state(engine_->now());
+}
+
+std::stop_token Hold::lost() {
+  const std::lock_guard lock(mutex_);
+  if (!lost_) {
+    lost_.emplace();
+    // It was lost before anybody asked: nobody can have a callback on it yet.
+    if (machine_.state(engine_->now()) == LeaseState::lost) lost_->request_stop();
+  }
+  return lost_->get_token();
+}
+
+std::string Hold::lost_reason() const {
+  if (engine_->forked()) return "it is held by the parent of this forked process";
+  const std::lock_guard lock(mutex_);
+  if (machine_.state(engine_->now()) != LeaseState::lost) return "";
+  return machine_.reason().empty() ? "it could not be renewed in time" : machine_.reason();
+}
+
+void Hold::due(TimePoint now) {
+  std::unique_lock lock(mutex_);
+  perform(machine_.tick(now), lock);
+}
+
+void Hold::wake() {
+  std::unique_lock lock(mutex_);
+  if (released_ || changing_) return;
+  perform(machine_.hurry(engine_->now()), lock);
+}
+
+// Leaves the lock unlocked.
+void Hold::perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock) {
+  if (released_) return lock.unlock();
+  engine_->keeper().schedule(shared_from_this(), machine_.next_tick());
+  if (step.renew) return send_renewal(step.call_deadline, lock);
+  if (!step.lose) return lock.unlock();
+  auto signal = lost_;
+  const auto claim = claim_;
+  const auto why = lost_error();
+  lock.unlock();
+  engine_->unlisten(claim.owner);
+  engine_->observe(
+      {.event = Event::lost, .claim = claim, .elapsed = engine_->now() - acquired_, .error = &why});
+  if (signal) signal->request_stop();
+  if (step.forget) engine_->forget(claim);
+}
+
+void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) {
+  const auto claim = claim_;
+  const auto generation = generation_;
+  lock.unlock();
+  const auto sent = engine_->now();
+  engine_->backend().renew(
+      claim, {.deadline = deadline},
+      [self = shared_from_this(), claim, generation, sent](Answer answer) {
+        self->engine_->note(claim, answer);
+        std::unique_lock relock(self->mutex_);
+        if (self->generation_ != generation || (self->changing_ && answer.verdict == Verdict::lost))
+          return;
+        const auto now = self->engine_->now();
+        const auto step = self->machine_.renewed(now, sent, claim.ttl, answer.verdict);
+        const auto left = self->machine_.valid_until() - now;
+        if (answer.verdict == Verdict::granted) {
+          self->engine_->observe({.event = Event::renewed, .claim = claim, .elapsed = left});
+        } else if (answer.verdict == Verdict::unknown) {
+          self->engine_->observe({.event = Event::renewal_failed,
+                                  .claim = claim,
+                                  .elapsed = left,
+                                  .error = answer.why ? &*answer.why : nullptr});
+        }
+        self->perform(step, relock);
+      });
+}
+
+Answer Hold::renew_and_wait(const Claim& claim, TimePoint deadline) {
+  auto answer = engine_->call(deadline, [&](Call call, Reply reply) {
+    engine_->backend().renew(claim, call, std::move(reply));
+  });
+  engine_->note(claim, answer);
+  return answer;
+}
+
+bool Hold::extend(Duration ttl) {
+  engine_->check_not_forked();
+  check_ttl(ttl, resource());
+  std::unique_lock lock(mutex_);
+  const auto sent = engine_->now();
+  if (released_ || machine_.state(sent) != LeaseState::held) return false;
+  machine_.set_ttl(ttl);
+  claim_.ttl = ttl;
+  const auto deadline = std::min(machine_.valid_until(), sent + engine_->traits().call_timeout);
+  lock.unlock();
+  auto answer = renew_and_wait(claim_, deadline);
+  lock.lock();
+  const auto now = engine_->now();
+  perform(machine_.renewed(now, sent, ttl, answer.verdict), lock);
+  if (answer.verdict == Verdict::unknown) throw answer.why->about(resource());
+  return state() == LeaseState::held;
+}
+
+LeaseState Hold::release(Duration timeout) {
+  engine_->check_not_forked();
+  const auto now = engine_->now();
+  {
+    const std::lock_guard lock(mutex_);
+    (void)machine_.tick(now);
+    if (std::exchange(released_, true)) return machine_.state(now);
+  }
+  engine_->keeper().cancel(*this);
+  engine_->unlisten(claim_.owner);
+  // The claim does not change any more: it is safe to read without the lock.
+  const auto answer = engine_->call(now + timeout, [&](Call call, Reply reply) {
+    engine_->backend().release(claim_, call, std::move(reply));
+  });
+  engine_->note(claim_, answer);
+  const std::lock_guard lock(mutex_);
+  switch (answer.verdict) {
+    case Verdict::granted:
+      machine_.end(LeaseState::released);
+      break;
+    case Verdict::unknown:
+      machine_.end(LeaseState::lost, "its release could not be confirmed");
+      engine_->forget(claim_);
+      throw Error(answer.why->errc(),
+                  answer.why->message() +
+                      "; the release goes on in the background, and the TTL ends it anyway",
+                  {.resource = resource(), .node = answer.why->node(), .maybe_held = true});
+    default:
+      machine_.end(LeaseState::lost, "it was not held any more when it was released");
+  }
+  const auto how = machine_.state(now);
+  if (how == LeaseState::released) {
+    engine_->observe({.event = Event::released, .claim = claim_, .elapsed = now - acquired_});
+  } else {
+    const auto why = lost_error();
+    engine_->observe(
+        {.event = Event::lost, .claim = claim_, .elapsed = now - acquired_, .error = &why});
+  }
+  return how;
+}
+
+LeaseState Hold::release(const std::vector<std::string>& names) {
+  engine_->check_not_forked();
+  const auto named = [&](const Part& part) {
+    return std::find(names.begin(), names.end(), part.resource) != names.end();
+  };
+  std::vector<Part> kept;
+  for (const auto& part : claim_.parts) {
+    if (!part.ancestor && !named(part)) kept.push_back(part);
+  }
+  if (kept.empty()) return release(engine_->traits().call_timeout);
+  normalize(kept, what_->options.hierarchy);
+  Claim given = claim_;
+  std::erase_if(given.parts, [&](const Part& part) {
+    return std::any_of(kept.begin(), kept.end(),
+                       [&](const Part& k) { return k.resource == part.resource; });
+  });
+  if (given.parts.empty()) return state();
+  {
+    // First here, then in the store: a renewal must not ask for what is being given back.
+    const std::lock_guard lock(mutex_);
+    std::vector<Fence> fences;
+    for (std::size_t i = 0; i < fences_.size(); ++i) {
+      const bool stays = std::any_of(kept.begin(), kept.end(), [&](const Part& k) {
+        return k.resource == claim_.parts[i].resource;
+      });
+      if (stays) fences.push_back(fences_[i]);
+    }
+    claim_.parts = std::move(kept);
+    fences_ = std::move(fences);
+    ++generation_;
+  }
+  const auto deadline = engine_->now() + engine_->traits().call_timeout;
+  auto answer = engine_->call(deadline, [&](Call call, Reply reply) {
+    engine_->backend().release(given, call, std::move(reply));
+  });
+  if (answer.verdict == Verdict::unknown) {
+    engine_->forget(given);
+    throw answer.why->about(given.parts.front().resource);
+  }
+  return answer.verdict == Verdict::granted ? LeaseState::released : LeaseState::lost;
+}
+
+bool Hold::change(Mode from, Mode to, const Wait& wait) {
+  engine_->check_not_forked();
+  Claim next = claim_;
+  bool differs = false;
+  for (auto& part : next.parts) {
+    if (part.ancestor || part.mode != from) continue;
+    part.mode = to;
+    differs = true;
+  }
+  if (!differs) return state() == LeaseState::held;
+  next.instead_of = std::exchange(next.owner, Owner::random());
+  {
+    const std::lock_guard lock(mutex_);
+    if (released_ || machine_.state(engine_->now()) != LeaseState::held) return false;
+    changing_ = true;
+  }
+  const auto pursuit =
+      std::make_shared<Pursuit>(engine_, std::move(next), wait, what_->options.retry);
+  pursuit->run();
+  const auto& result = pursuit->result();
+  const auto old_owner = claim_.owner;
+
+  std::unique_lock lock(mutex_);
+  changing_ = false;
+  const auto now = engine_->now();
+  if (result.outcome() == Outcome::granted) {
+    if (machine_.state(now) != LeaseState::held) {  // too late: there is no way back
+      lock.unlock();
+      engine_->forget(pursuit->claim());
+      return false;
+    }
+    claim_ = std::move(pursuit->claim());
+    claim_.instead_of = {};
+    fences_ = result.fences();
+    ++generation_;
+    const auto owner = claim_.owner;
+    perform(machine_.renewed(now, result.sent(), claim_.ttl, Verdict::granted), lock);
+    engine_->unlisten(old_owner);
+    engine_->listen(owner, weak_from_this());
+    return true;
+  }
+  if (result.outcome() == Outcome::failed) {
+    const auto error = pursuit->error(resource());
+    if (error.errc() == Errc::lost) {
+      perform(machine_.taken(now), lock);
+      return false;
+    }
+    lock.unlock();
+    throw Error(error);
+  }
+  return false;
+}
+
+std::string Hold::detach() {
+  engine_->check_not_forked();
+  Claim claim = claim_;
+  if (claim.who->pid == getpid()) {
+    auto nobody = *claim.who;
+    nobody.pid = 0;
+    claim.who = std::make_shared<const Who>(std::move(nobody));
+  }
+  TimePoint deadline;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = engine_->now();
+    if (released_ || machine_.state(now) != LeaseState::held) throw lost_error();
+    // A renewal by this process would tie it to the process again.
+    machine_.stop_renewing();
+    ++generation_;
+    deadline = std::min(machine_.valid_until(), now + engine_->traits().call_timeout);
+  }
+  const auto answer = renew_and_wait(claim, deadline);
+  std::unique_lock lock(mutex_);
+  if (answer.verdict == Verdict::lost) {
+    perform(machine_.taken(engine_->now()), lock);
+    throw lost_error();
+  }
+  if (answer.verdict == Verdict::unknown) throw answer.why->about(resource());
+  released_ = true;
+  machine_.end(LeaseState::released);
+  lock.unlock();
+  engine_->keeper().cancel(*this);
+  engine_->unlisten(claim.owner);
+  return make_token(claim, resource());
+}
+
+Error Hold::lost_error() const {
+  const auto& reason = machine_.reason();
+  return {Errc::lost,
+          reason.empty() ? "the lease has ended" : reason,
+          {.resource = resource(), .node = engine_->traits().where, .maybe_held = false}};
+}
+
+void Hold::drop() noexcept {
+  if (engine_->forked()) return;
+  try {
+    release(engine_->options().release_timeout);
+  } catch (const Error& error) {
+    engine_->observe({.event = Event::release_failed, .claim = claim_, .error = &error});
+  } catch (const std::exception& error) {
+    const Error wrapped(Errc::refused, error.what(),
+                        {.resource = resource(), .node = {}, .maybe_held = true});
+    engine_->observe({.event = Event::release_failed, .claim = claim_, .error = &wrapped});
+  }
+}
+
+void Hold::leave() noexcept { drop(); }
+
+}  // namespace interlock::core

@@ -1,0 +1,78 @@
+// What a Lease points to: drives one LeaseMachine and does what users ask of a lease.
+#pragma once
+
+#include <optional>
+#include <stop_token>
+
+#include "core/engine.hpp"
+#include "core/lease_machine.hpp"
+
+namespace interlock::core {
+
+/// What an acquisition brought.
+struct Grant {
+  Claim claim;
+  std::vector<Fence> fences;
+  TimePoint sent;
+  Duration waited{};
+  int attempts = 0;
+};
+
+class Hold final : public Listener, public Keeper::Task, public std::enable_shared_from_this<Hold> {
+ public:
+  Hold(std::shared_ptr<Engine> engine, std::shared_ptr<const Template> what, Grant grant);
+  /// Listens and is renewed from now on.
+  void begin();
+
+  // See Lease.
+  [[nodiscard]] const std::string& resource() const noexcept { return what_->resource; }
+  [[nodiscard]] std::vector<std::string> resources() const;
+  [[nodiscard]] const Claim& claim() const noexcept { return claim_; }
+  [[nodiscard]] Fence fence(std::string_view resource) const;
+  [[nodiscard]] std::chrono::system_clock::time_point acquired_at() const noexcept {
+    return acquired_at_;
+  }
+  [[nodiscard]] int attempts() const noexcept { return attempts_; }
+  [[nodiscard]] Duration waited() const noexcept { return waited_; }
+  [[nodiscard]] TimePoint valid_until() const;
+  [[nodiscard]] Duration time_remaining() const;
+  [[nodiscard]] LeaseState state() const noexcept;
+  [[nodiscard]] std::stop_token lost();
+  [[nodiscard]] std::string lost_reason() const;
+  bool extend(Duration ttl);
+  LeaseState release() { return release(engine_->traits().call_timeout); }
+  LeaseState release(const std::vector<std::string>& resources);
+  bool change(Mode from, Mode to, const Wait& wait);
+  std::string detach();
+  /// What a destructor does.
+  void drop() noexcept;
+
+  void wake() override;
+  void leave() noexcept override;
+  void due(TimePoint now) override;
+
+ private:
+  LeaseState release(Duration timeout);
+  void perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
+  void send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock);
+  Answer renew_and_wait(const Claim& claim, TimePoint deadline);
+  [[nodiscard]] Error lost_error() const;
+
+  const std::shared_ptr<Engine> engine_;
+  const std::shared_ptr<const Template> what_;
+  const std::chrono::system_clock::time_point acquired_at_;
+  const TimePoint acquired_;
+  const Duration waited_;
+  const int attempts_;
+
+  mutable std::mutex mutex_;  // guards what follows; never held during a call to the store
+  Claim claim_;               // changed by the lease's user only
+  std::vector<Fence> fences_;
+  LeaseMachine machine_;
+  std::uint64_t generation_ = 0;  // a renewal of an earlier claim says nothing about this one
+  bool changing_ = false;         // while another owner may be about to take over
+  bool released_ = false;
+  std::optional<std::stop_source> lost_;
+};
+
+}  // namespace interlock::core

@@ -1,0 +1,123 @@
+#include "core/keeper.hpp"
+
+#include <signal.h>
+
+#include <utility>
+
+namespace interlock::core {
+
+Keeper::~Keeper() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  signal_.set();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Keeper::schedule(const std::shared_ptr<Task>& task, TimePoint at) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (task->index_ != Task::kNowhere) {
+      if (at == TimePoint::max()) {
+        (void)take(task->index_);
+        return;
+      }
+      const bool earlier = at < task->at_;
+      task->at_ = at;
+      earlier ? sift_up(task->index_) : sift_down(task->index_);
+    } else {
+      if (at == TimePoint::max()) return;
+      task->at_ = at;
+      heap_.push_back(task);
+      task->index_ = heap_.size() - 1;
+      sift_up(task->index_);
+    }
+    // The thread is woken only if it would sleep too long. A task that is taken out again leaves
+    // the thread asleep until then: locks that are taken and freed quickly wake nobody.
+    wake = at < sleeps_until_;
+    if (wake) sleeps_until_ = TimePoint::min();
+    if (!thread_.joinable()) {
+      // The user's signals are for the user's threads.
+      sigset_t all;
+      sigset_t before;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+      thread_ = std::thread([this] { run(); });
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+  }
+  if (wake) signal_.set();
+}
+
+void Keeper::cancel(Task& task) {
+  std::shared_ptr<Task> taken;  // let go of it outside of the lock
+  const std::lock_guard lock(mutex_);
+  if (task.index_ != Task::kNowhere) taken = take(task.index_);
+}
+
+void Keeper::run() {
+  std::vector<std::shared_ptr<Task>> due;
+  while (true) {
+    TimePoint next = TimePoint::max();
+    const auto now = clock_->now();
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop_) return;
+      while (!heap_.empty() && heap_.front()->at_ <= now) due.push_back(take(0));
+      if (!heap_.empty()) next = heap_.front()->at_;
+      sleeps_until_ = due.empty() ? next : TimePoint::min();
+    }
+    if (due.empty()) {
+      signal_.wait_until(next);
+    } else {
+      for (auto& task : due) std::exchange(task, nullptr)->due(now);
+      due.clear();
+    }
+  }
+}
+
+void Keeper::place(std::size_t index, std::shared_ptr<Task> task) {
+  task->index_ = index;
+  heap_[index] = std::move(task);
+}
+
+void Keeper::sift_up(std::size_t index) {
+  auto task = std::move(heap_[index]);
+  while (index > 0) {
+    const auto parent = (index - 1) / 2;
+    if (heap_[parent]->at_ <= task->at_) break;
+    place(index, std::move(heap_[parent]));
+    index = parent;
+  }
+  place(index, std::move(task));
+}
+
+void Keeper::sift_down(std::size_t index) {
+  auto task = std::move(heap_[index]);
+  while (true) {
+    auto child = 2 * index + 1;
+    if (child >= heap_.size()) break;
+    if (child + 1 < heap_.size() && heap_[child + 1]->at_ < heap_[child]->at_) ++child;
+    if (heap_[child]->at_ >= task->at_) break;
+    place(index, std::move(heap_[child]));
+    index = child;
+  }
+  place(index, std::move(task));
+}
+
+std::shared_ptr<Keeper::Task> Keeper::take(std::size_t index) {
+  auto taken = std::move(heap_[index]);
+  taken->index_ = Task::kNowhere;
+  auto last = std::move(heap_.back());
+  heap_.pop_back();
+  if (index < heap_.size()) {
+    const bool earlier = last->at_ < taken->at_;
+    place(index, std::move(last));
+    earlier ? sift_up(index) : sift_down(index);
+  }
+  return taken;
+}
+
+}  // namespace interlock::core

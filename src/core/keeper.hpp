@@ -1,0 +1,64 @@
+// The one background thread of a client. It watches every deadline and starts every renewal, and so
+// it never waits for anything but time: no store call on it may block.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "interlock/clock.hpp"
+
+namespace interlock::core {
+
+class Keeper {
+ public:
+  /// Something that is due at a time. A task is in the heap at most once.
+  class Task {
+   public:
+    Task() = default;
+    Task(const Task&) = delete;
+    Task& operator=(const Task&) = delete;
+    virtual ~Task() = default;
+    /// On the keeper's thread, with none of its locks held. Not in the heap any more.
+    virtual void due(TimePoint now) = 0;
+
+   private:
+    friend class Keeper;
+    static constexpr std::size_t kNowhere = ~std::size_t{0};
+    std::size_t index_ = kNowhere;
+    TimePoint at_{};
+  };
+
+  explicit Keeper(std::shared_ptr<Clock> clock) : clock_(std::move(clock)), signal_(*clock_) {}
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  ~Keeper();
+
+  /// Makes it due at `at`, instead of whenever it was before. TimePoint::max(): never. The keeper
+  /// shares the task until then. The thread starts with the first task.
+  void schedule(const std::shared_ptr<Task>& task, TimePoint at);
+  /// It may be running at this moment, all the same.
+  void cancel(Task& task);
+
+  [[nodiscard]] bool on_its_thread() const noexcept {
+    return thread_.get_id() == std::this_thread::get_id();
+  }
+
+ private:
+  void run();
+  void sift_up(std::size_t index);
+  void sift_down(std::size_t index);
+  void place(std::size_t index, std::shared_ptr<Task> task);
+  std::shared_ptr<Task> take(std::size_t index);
+
+  std::shared_ptr<Clock> clock_;
+  Signal signal_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Task>> heap_;  // the earliest first; each task knows its index
+  TimePoint sleeps_until_ = TimePoint::min();
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace interlock::core

@@ -1,0 +1,430 @@
+#include "core/lock_table.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace interlock {
+
+namespace {
+
+constexpr std::size_t kCallsBetweenSweeps = 1024;
+
+bool same_identity(const Who& a, const Who& b) {
+  return !a.identity.empty() && a.identity == b.identity;
+}
+
+bool is_slots(Mode mode) { return mode == Mode::slots; }
+
+// Two claims of different identities on one resource, one of them not holding yet.
+bool conflicts(Mode a, Mode b) { return a != Mode::shared || b != Mode::shared; }
+
+template <class AnyRow>
+auto find_holder(AnyRow& row, const Owner& owner) {
+  const auto it = std::find_if(row.holders.begin(), row.holders.end(),
+                               [&](const Record& r) { return r.owner == owner; });
+  return it == row.holders.end() ? nullptr : &*it;
+}
+
+// The claim's own record, or the one that it takes over: never in its way.
+bool is_own(const Record& record, const Claim& claim) {
+  return record.owner == claim.owner || record.owner == claim.instead_of;
+}
+
+// The hold of the same identity, which lets this claim in.
+const Record* own_hold(const Row& row, const Who& who) {
+  const auto it = std::find_if(row.holders.begin(), row.holders.end(), [&](const Record& r) {
+    return !is_slots(r.mode) && same_identity(*r.who, who);
+  });
+  return it == row.holders.end() ? nullptr : &*it;
+}
+
+// Does this fit the holders, of whom those that `ignore` names don't count?
+template <class Ignore>
+bool fits(const Row& row, Mode mode, std::uint64_t slots, std::uint32_t capacity, const Who& who,
+          Ignore ignore) {
+  if (is_slots(mode)) {
+    for (const auto& h : row.holders) {
+      if (!ignore(h)) slots += h.slots;
+    }
+    return slots <= capacity;
+  }
+  return std::none_of(row.holders.begin(), row.holders.end(), [&](const Record& h) {
+    return !ignore(h) && !same_identity(*h.who, who) && conflicts(h.mode, mode);
+  });
+}
+
+Record make_record(const Claim& claim, const Part& part, const Origin& origin, TimePoint now,
+                   Duration ttl) {
+  return {.owner = claim.owner,
+          .mode = part.mode,
+          .slots = part.slots,
+          .capacity = part.capacity,
+          .ancestor = part.ancestor,
+          .priority = claim.priority,
+          .since = now,
+          .expires = now + ttl,
+          .fence = 0,
+          .who = claim.who,
+          .origin = origin};
+}
+
+std::string describe_use(const Record& record) {
+  if (is_slots(record.mode)) return "a semaphore of capacity " + std::to_string(record.capacity);
+  return std::string("a lock (") + std::string(to_string(record.mode)) + ")";
+}
+
+Entry make_entry(const Record& r, TimePoint now) {
+  return {.owner = r.owner,
+          .who = *r.who,
+          .mode = r.mode,
+          .slots = r.slots,
+          .ancestor = r.ancestor,
+          .priority = r.priority,
+          .fence = Fence{r.fence},
+          .age = now - r.since,
+          .remaining = std::max(Duration::zero(), r.expires - now)};
+}
+
+}  // namespace
+
+Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, TimePoint now,
+                          std::vector<Wake>& wakes) {
+  if (++calls_since_sweep_ > std::max(kCallsBetweenSweeps, rows_.size())) sweep(now, wakes);
+  for (const auto& part : claim.parts) {
+    if (const auto it = rows_.find(part.resource); it != rows_.end())
+      sweep_row(it->second, now, wakes);
+  }
+  const auto held = held_by(claim.owner, claim);
+  if (held == claim.parts.size()) return rearm(claim, origin, now);
+  if (held > 0) {
+    return Answer::failed(
+        {Errc::invalid,
+         "this owner holds some of these resources and asks for more; a claim can't grow",
+         {.resource = claim.parts.front().resource, .node = {}, .maybe_held = true}});
+  }
+  const bool takes_over = !claim.instead_of.empty();
+  if (takes_over && held_by(claim.instead_of, claim) < claim.parts.size()) {
+    leave_queue(claim);
+    return {.verdict = Verdict::lost};
+  }
+  if (auto error = misfit(claim)) return Answer::failed(std::move(*error));
+  if (takes_over && has_rival(claim)) return {.verdict = Verdict::busy};
+
+  const auto queued = tickets_.find(claim.owner);
+  // A one-shot stands behind everybody, whatever its priority: it never overtakes. A holder that
+  // wants more stands before everybody: they wait for it anyway.
+  const Ticket ticket = queued != tickets_.end() ? queued->second
+                        : takes_over             ? Ticket{true, claim.priority, last_ticket_ + 1}
+                        : queue                  ? Ticket{false, claim.priority, last_ticket_ + 1}
+                                : Ticket{false, std::numeric_limits<std::int32_t>::min(),
+                                         std::numeric_limits<std::uint64_t>::max()};
+  Hindrance in_way;
+  for (const auto& part : claim.parts) {
+    const auto it = rows_.find(part.resource);
+    if (it == rows_.end()) continue;
+    const auto here = hindrance(part, claim, ticket, it->second);
+    in_way.any = in_way.any || here.any;
+    in_way.ends = std::min(in_way.ends, here.ends);
+  }
+  if (!in_way.any) {
+    leave_queue(claim);
+    return grant(claim, origin, now, wakes);
+  }
+  if (!queue) return {.verdict = Verdict::busy};
+  return enqueue(claim, ticket, origin, now, in_way.ends);
+}
+
+std::size_t LockTable::held_by(const Owner& owner, const Claim& claim) const {
+  return static_cast<std::size_t>(
+      std::count_if(claim.parts.begin(), claim.parts.end(), [&](const Part& part) {
+        const auto it = rows_.find(part.resource);
+        return it != rows_.end() && find_holder(it->second, owner) != nullptr;
+      }));
+}
+
+bool LockTable::has_rival(const Claim& claim) const {
+  return std::any_of(claim.parts.begin(), claim.parts.end(), [&](const Part& part) {
+    const auto it = rows_.find(part.resource);
+    if (it == rows_.end() || part.mode != Mode::exclusive) return false;
+    const auto first = it->second.queue.begin();
+    return first != it->second.queue.end() && first->first.stronger &&
+           !is_own(first->second, claim);
+  });
+}
+
+std::optional<Error> LockTable::misfit(const Claim& claim) const {
+  for (const auto& part : claim.parts) {
+    const auto it = rows_.find(part.resource);
+    if (it == rows_.end()) continue;
+    const auto check = [&](const Record& r) -> std::optional<Error> {
+      if (is_slots(r.mode) != is_slots(part.mode)) {
+        return Error(Errc::wrong_kind,
+                     "it is in use as " + describe_use(r) + " by '" + r.who->label +
+                         "'; use another name, or wait until nobody uses it",
+                     {.resource = part.resource, .node = {}, .maybe_held = false});
+      }
+      if (is_slots(r.mode) && r.capacity != part.capacity) {
+        return Error(Errc::wrong_capacity,
+                     "it is in use as " + describe_use(r) + ", and " +
+                         std::to_string(part.capacity) +
+                         " was asked for; all clients have to agree",
+                     {.resource = part.resource, .node = {}, .maybe_held = false});
+      }
+      return std::nullopt;
+    };
+    // All records of a row are of one kind, so the first one tells.
+    const Row& row = it->second;
+    if (!row.holders.empty()) {
+      if (auto error = check(row.holders.front())) return error;
+    } else if (!row.queue.empty()) {
+      if (auto error = check(row.queue.begin()->second)) return error;
+    }
+  }
+  return std::nullopt;
+}
+
+LockTable::Hindrance LockTable::hindrance(const Part& part, const Claim& claim,
+                                          const Ticket& ticket, Row& row) {
+  Hindrance found;
+  const auto note = [&](const Record& r) {
+    found.any = true;
+    found.ends = std::min(found.ends, r.expires);
+  };
+  const auto own = [&](const Record& r) { return is_own(r, claim); };
+  const auto gone = [&](const Record& r) { return rules_.gone && !own(r) && rules_.gone(r); };
+
+  if (!fits(row, part.mode, part.slots, part.capacity, *claim.who, own)) {
+    std::erase_if(row.holders, gone);
+    if (!fits(row, part.mode, part.slots, part.capacity, *claim.who, own)) {
+      for (const auto& h : row.holders) {
+        if (own(h) || (!is_slots(h.mode) && same_identity(*h.who, *claim.who))) continue;
+        if (conflicts(h.mode, part.mode)) note(h);
+      }
+    }
+  }
+  // Whoever waits here may wait for this very identity: it must not wait for them.
+  if (!is_slots(part.mode) && own_hold(row, *claim.who) != nullptr) return found;
+  for (auto it = row.queue.begin(); it != row.queue.end() && it->first < ticket;) {
+    const Record& w = it->second;
+    if (own(w) || !conflicts(w.mode, part.mode)) {
+      ++it;
+    } else if (gone(w)) {
+      tickets_.erase(w.owner);
+      it = row.queue.erase(it);
+    } else {
+      note(w);
+      break;  // one is enough, and those behind it wait for it, too
+    }
+  }
+  return found;
+}
+
+Answer LockTable::grant(const Claim& claim, const Origin& origin, TimePoint now,
+                        std::vector<Wake>& wakes) {
+  Answer answer{.verdict = Verdict::granted};
+  answer.fences.reserve(claim.parts.size());
+  for (const auto& part : claim.parts) {
+    Row& row = rows_[part.resource];
+    Record record = make_record(claim, part, origin, now, claim.ttl);
+    const Record* before = claim.instead_of.empty() ? nullptr : find_holder(row, claim.instead_of);
+    const Mode mode_before = before == nullptr ? part.mode : before->mode;
+    // Not a new grant: a hold that goes on, no stronger than it was. And the same identity gets its
+    // own claim back: with a fresh fence, its outer writes would be refused after its inner ones.
+    const bool stronger = mode_before == Mode::shared && part.mode == Mode::exclusive;
+    if (stronger) before = nullptr;
+    if (before == nullptr && !is_slots(part.mode)) before = own_hold(row, *claim.who);
+    record.fence = before != nullptr ? before->fence : rules_.next_fence(part.resource);
+    answer.fences.push_back(Fence{record.fence});
+    std::erase_if(row.holders, [&](const Record& r) { return r.owner == claim.instead_of; });
+    row.holders.push_back(std::move(record));
+    if (mode_before != part.mode && !stronger) wake_next(row, wakes);
+  }
+  return answer;
+}
+
+Answer LockTable::rearm(const Claim& claim, const Origin& origin, TimePoint now) {
+  Answer answer{.verdict = Verdict::granted};
+  for (const auto& part : claim.parts) {
+    Record& record = *find_holder(rows_.find(part.resource)->second, claim.owner);
+    // Never shorter: this may be a late copy of an old message.
+    record.expires = std::max(record.expires, now + claim.ttl);
+    record.who = claim.who;
+    record.origin = origin;
+    answer.fences.push_back(Fence{record.fence});
+  }
+  return answer;
+}
+
+Answer LockTable::enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin,
+                          TimePoint now, TimePoint look) {
+  last_ticket_ = std::max(last_ticket_, ticket.number);
+  tickets_[claim.owner] = ticket;
+  Answer answer{.verdict = Verdict::queued};
+  for (const auto& part : claim.parts) {
+    Row& row = rows_[part.resource];
+    // Of a claim that takes over, only the parts that become stronger wait.
+    if (ticket.stronger && part.mode != Mode::exclusive) continue;
+    const auto [it, fresh] =
+        row.queue.try_emplace(ticket, make_record(claim, part, origin, now, rules_.ticket_ttl));
+    if (!fresh) it->second.expires = now + rules_.ticket_ttl;
+    const auto ahead = std::next(it) == row.queue.end()
+                           ? row.queue.size() - 1
+                           : static_cast<std::size_t>(std::distance(row.queue.begin(), it));
+    answer.place = std::max(answer.place, static_cast<std::uint32_t>(ahead));
+  }
+  if (look != TimePoint::max()) answer.look_again = std::max(Duration::zero(), look - now);
+  return answer;
+}
+
+Answer LockTable::renew(const Claim& claim, const Origin& origin, TimePoint now,
+                        std::vector<Wake>& wakes) {
+  for (const auto& part : claim.parts) {
+    const auto it = rows_.find(part.resource);
+    if (it == rows_.end()) continue;
+    sweep_row(it->second, now, wakes);
+    forget_if_idle(part.resource);
+  }
+  if (held_by(claim.owner, claim) < claim.parts.size()) return {.verdict = Verdict::lost};
+  return rearm(claim, origin, now);
+}
+
+Answer LockTable::release(const Claim& claim, std::uint64_t by, TimePoint now,
+                          std::vector<Wake>& wakes) {
+  bool held = false;
+  bool queued = false;
+  const auto ticket = tickets_.find(claim.owner);
+  for (const auto& part : claim.parts) {
+    const auto it = rows_.find(part.resource);
+    if (it == rows_.end()) continue;
+    Row& row = it->second;
+    sweep_row(row, now, wakes);
+    const bool left = std::erase_if(row.holders, [&](const Record& r) {
+                        if (r.owner != claim.owner) return false;
+                        if (r.origin.home != by) wakes.push_back({r.origin.home, r.owner});
+                        return true;
+                      }) > 0;
+    const bool gave_up = ticket != tickets_.end() && row.queue.erase(ticket->second) > 0;
+    held = held || left;
+    queued = queued || gave_up;
+    if (left || gave_up) wake_next(row, wakes);
+    forget_if_idle(part.resource);
+  }
+  if (queued) tickets_.erase(claim.owner);
+  return {.verdict = held ? Verdict::granted : queued ? Verdict::queued : Verdict::lost};
+}
+
+std::vector<ResourceState> LockTable::inspect(const Query& query, TimePoint now) const {
+  std::vector<ResourceState> states;
+  const auto add = [&](const std::string& resource, const Row& row) {
+    ResourceState state{.resource = resource};
+    for (const auto& h : row.holders) {
+      if (h.expires > now) state.holders.push_back(make_entry(h, now));
+      state.capacity = h.capacity;
+    }
+    for (const auto& [ticket, w] : row.queue) {
+      if (w.expires > now) state.waiters.push_back(make_entry(w, now));
+      state.capacity = w.capacity;
+    }
+    if (!state.holders.empty() || !state.waiters.empty()) states.push_back(std::move(state));
+  };
+  if (query.resources.empty()) {
+    for (const auto& [resource, row] : rows_) {
+      if (resource.starts_with(query.prefix)) add(resource, row);
+    }
+  } else {
+    for (const auto& resource : query.resources) {
+      if (const auto it = rows_.find(resource); it != rows_.end()) add(resource, it->second);
+    }
+  }
+  std::sort(states.begin(), states.end(),
+            [](const ResourceState& a, const ResourceState& b) { return a.resource < b.resource; });
+  return states;
+}
+
+void LockTable::sweep(TimePoint now, std::vector<Wake>& wakes) {
+  calls_since_sweep_ = 0;
+  for (auto it = rows_.begin(); it != rows_.end();) {
+    sweep_row(it->second, now, wakes);
+    it = it->second.idle() ? rows_.erase(it) : std::next(it);
+  }
+}
+
+std::vector<Record> LockTable::in_the_way(const Claim& claim, std::size_t most) const {
+  std::vector<Record> found;
+  const auto ticket = tickets_.find(claim.owner);
+  for (const auto& part : claim.parts) {
+    const auto it = rows_.find(part.resource);
+    if (it == rows_.end()) continue;
+    for (const auto& h : it->second.holders) {
+      if (found.size() == most) return found;
+      if (!is_own(h, claim) && conflicts(h.mode, part.mode)) found.push_back(h);
+    }
+    for (const auto& [place, w] : it->second.queue) {
+      if (found.size() == most) return found;
+      if (ticket != tickets_.end() && !(place < ticket->second)) break;
+      if (w.owner != claim.owner && conflicts(w.mode, part.mode)) found.push_back(w);
+    }
+  }
+  return found;
+}
+
+void LockTable::restore_holder(const std::string& resource, Record record) {
+  rows_[resource].holders.push_back(std::move(record));
+}
+
+void LockTable::restore_waiter(const std::string& resource, Ticket ticket, Record record) {
+  tickets_[record.owner] = ticket;
+  rows_[resource].queue.emplace(ticket, std::move(record));
+}
+
+void LockTable::leave_queue(const Claim& claim) {
+  const auto ticket = tickets_.find(claim.owner);
+  if (ticket == tickets_.end()) return;
+  for (const auto& part : claim.parts) {
+    if (const auto it = rows_.find(part.resource); it != rows_.end())
+      it->second.queue.erase(ticket->second);
+  }
+  tickets_.erase(ticket);
+}
+
+void LockTable::sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes) {
+  std::size_t dropped =
+      std::erase_if(row.holders, [&](const Record& r) { return r.expires <= now; });
+  for (auto it = row.queue.begin(); it != row.queue.end();) {
+    if (it->second.expires > now) {
+      ++it;
+      continue;
+    }
+    // Its records in other rows expire by themselves, at the same time.
+    tickets_.erase(it->second.owner);
+    it = row.queue.erase(it);
+    ++dropped;
+  }
+  if (dropped > 0) wake_next(row, wakes);
+}
+
+void LockTable::wake_next(const Row& row, std::vector<Wake>& wakes) const {
+  // As if those who are woken held it already. A holder that wants more is first in line, and waits
+  // until it is the only one.
+  std::uint64_t slots = 0;
+  bool shared_waits = false;
+  for (const auto& [ticket, w] : row.queue) {
+    if (ticket.stronger) {
+      if (row.holders.size() <= 1) wakes.push_back({w.origin.home, w.owner});
+      return;
+    }
+    const bool fit =
+        fits(row, w.mode, slots + w.slots, w.capacity, *w.who, [](const Record&) { return false; });
+    if (!fit || (w.mode == Mode::exclusive && shared_waits)) return;
+    wakes.push_back({w.origin.home, w.owner});
+    if (w.mode == Mode::exclusive) return;
+    shared_waits = shared_waits || w.mode == Mode::shared;
+    slots += w.slots;
+  }
+}
+
+void LockTable::forget_if_idle(const std::string& resource) {
+  if (const auto it = rows_.find(resource); it != rows_.end() && it->second.idle()) rows_.erase(it);
+}
+
+}  // namespace interlock

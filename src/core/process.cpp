@@ -1,0 +1,64 @@
+#include "core/process.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+namespace interlock::core {
+
+namespace {
+
+std::atomic<std::uint64_t>& epoch() noexcept {
+  static std::atomic<std::uint64_t> value{[] {
+    pthread_atfork(nullptr, nullptr, [] { epoch().fetch_add(1, std::memory_order_relaxed); });
+    return std::uint64_t{1};
+  }()};
+  return value;
+}
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<AtExit>> objects;
+  std::uint64_t epoch = fork_epoch();
+};
+
+// Never destroyed: clients may outlive every other static object.
+Registry& registry() {
+  static auto* const the_registry = new Registry;
+  return *the_registry;
+}
+
+void run_at_exit() {
+  auto& all = registry();
+  if (all.epoch != fork_epoch()) return;  // a forked child holds nothing
+  std::vector<std::weak_ptr<AtExit>> objects;
+  {
+    const std::lock_guard lock(all.mutex);
+    objects.swap(all.objects);
+  }
+  for (const auto& weak : objects) {
+    if (const auto object = weak.lock()) object->at_exit();
+  }
+}
+
+}  // namespace
+
+std::uint64_t fork_epoch() noexcept { return epoch().load(std::memory_order_relaxed); }
+
+void call_at_exit(const std::shared_ptr<AtExit>& object) {
+  static const int registered = std::atexit(run_at_exit);
+  (void)registered;
+  auto& all = registry();
+  if (all.epoch != fork_epoch()) {  // the child's own clients; its copy of the mutex may be locked
+    auto* const fresh = new (&all) Registry;
+    fresh->epoch = fork_epoch();
+  }
+  const std::lock_guard lock(all.mutex);
+  std::erase_if(all.objects, [](const auto& weak) { return weak.expired(); });
+  all.objects.push_back(object);
+}
+
+}  // namespace interlock::core

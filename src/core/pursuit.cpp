@@ -1,0 +1,208 @@
+#include "core/pursuit.hpp"
+
+#include <utility>
+
+#include "interlock/duration.hpp"
+
+namespace interlock::core {
+
+namespace {
+
+Acquisition::Plan make_plan(const Engine& engine, const Claim& claim, const Wait& wait,
+                            const Retry& retry) {
+  const auto& traits = engine.traits();
+  Acquisition::Plan plan{.ttl = claim.ttl, .drift = traits.drift(claim.ttl)};
+  plan.queue = traits.queues;
+  plan.one_shot = wait.limit && *wait.limit <= Duration::zero();
+  plan.tries = wait.tries;
+  if (wait.limit && !plan.one_shot) {
+    const auto now = engine.now();
+    plan.deadline = *wait.limit < TimePoint::max() - now ? now + *wait.limit : TimePoint::max();
+  }
+  plan.retry = retry;
+  plan.heartbeat = traits.heartbeat;
+  plan.call_timeout = traits.call_timeout;
+  plan.seed = claim.owner.low;
+  return plan;
+}
+
+}  // namespace
+
+Pursuit::Pursuit(std::shared_ptr<Engine> engine, Claim claim, const Wait& wait, const Retry& retry)
+    : engine_(std::move(engine)),
+      claim_(std::move(claim)),
+      stop_(wait.stop),
+      machine_(make_plan(*engine_, claim_, wait, retry)),
+      signal_(*engine_->clock()) {}
+
+void Pursuit::begin() {
+  // Before the first call: a wake-up may come before its reply.
+  if (machine_.queue()) engine_->listen(claim_.owner, weak_from_this());
+  engine_->observe({.event = Event::asked, .claim = claim_});
+  const auto now = engine_->now();
+  perform(machine_.start(now), now);
+}
+
+void Pursuit::run() {
+  blocking_ = true;
+  if (stop_.stop_possible())
+    on_stop_.emplace(stop_, [this] { post({.kind = Mail::Kind::cancel}); });
+  begin();
+  while (!pump()) engine_->backend().lend(signal_, machine_.next_tick());
+  on_stop_.reset();
+  finish();
+}
+
+void Pursuit::start(Done done) {
+  done_ = std::move(done);
+  engine_->keeper().schedule(shared_from_this(), TimePoint{});
+}
+
+void Pursuit::due(TimePoint) {
+  if (over_) return;  // written by this thread only
+  if (machine_.attempts() == 0) {
+    begin();
+    if (stop_.stop_possible()) {
+      on_stop_.emplace(stop_, [self = weak_from_this()] {
+        if (const auto pursuit = self.lock()) pursuit->post({.kind = Mail::Kind::cancel});
+      });
+    }
+  }
+  if (!pump()) {
+    engine_->keeper().schedule(shared_from_this(), machine_.next_tick());
+    // Mail that came between the pump and the line above asked for an earlier time: look again.
+    const std::lock_guard lock(mutex_);
+    if (!mail_.empty()) engine_->keeper().schedule(shared_from_this(), TimePoint{});
+    return;
+  }
+  on_stop_.reset();
+  finish();
+  std::exchange(done_, nullptr)(*this);
+}
+
+void Pursuit::post(Mail mail) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!over_) {
+      mail_.push_back(std::move(mail));
+      if (blocking_) {
+        signal_.set();
+      } else {
+        engine_->keeper().schedule(shared_from_this(), TimePoint{});
+      }
+      return;
+    }
+  }
+  // Too late. The machine only says whether the reply left something behind.
+  if (mail.kind == Mail::Kind::reply) {
+    perform(machine_.reply(engine_->now(), mail.call, mail.sent, std::move(mail.answer)), {});
+  }
+}
+
+bool Pursuit::pump() {
+  std::vector<Mail> mail;
+  while (true) {
+    mail.clear();
+    {
+      const std::lock_guard lock(mutex_);
+      mail.swap(mail_);
+      // Decided together with the mailbox, so that no reply falls between the two.
+      if (mail.empty() && machine_.done()) over_ = true;
+    }
+    if (mail.empty()) {
+      if (machine_.done()) return true;
+      const auto now = engine_->now();
+      if (now < machine_.next_tick()) return false;
+      perform(machine_.tick(now), now);
+      continue;
+    }
+    for (auto& item : mail) {
+      const auto now = engine_->now();
+      switch (item.kind) {
+        case Mail::Kind::reply:
+          engine_->note(claim_, item.answer);
+          perform(machine_.reply(now, item.call, item.sent, std::move(item.answer)), now);
+          break;
+        case Mail::Kind::wake:
+          perform(machine_.wake(now), now);
+          break;
+        case Mail::Kind::cancel:
+          perform(machine_.cancel(now), now);
+          break;
+      }
+    }
+    if (const auto place = machine_.place(); place && place != told_place_) {
+      told_place_ = place;
+      engine_->observe({.event = Event::queued, .claim = claim_, .place = *place});
+    }
+  }
+}
+
+void Pursuit::perform(const Acquisition::Step& step, TimePoint now) {
+  if (step.ask) {
+    engine_->backend().acquire(
+        claim_, machine_.queue(), {.deadline = step.call_deadline, .caller_waits = blocking_},
+        [self = shared_from_this(), call = step.call, now](Answer answer) {
+          self->post(
+              {.kind = Mail::Kind::reply, .call = call, .sent = now, .answer = std::move(answer)});
+        });
+  }
+  if (step.forget) engine_->forget(claim_);
+}
+
+void Pursuit::finish() {
+  const auto now = engine_->now();
+  waited_ = machine_.waited(now);
+  if (machine_.outcome() == Outcome::granted) {
+    engine_->observe({.event = Event::granted, .claim = claim_, .elapsed = waited_});
+    return;
+  }
+  if (machine_.queue()) engine_->unlisten(claim_.owner);
+  if (engine_->options().observer) {
+    const Error why = error(claim_.parts.front().resource);
+    const auto event = machine_.outcome() == Outcome::failed ? Event::refused : Event::timed_out;
+    engine_->observe({.event = event, .claim = claim_, .elapsed = waited_, .error = &why});
+  }
+}
+
+void Pursuit::leave() noexcept {
+  try {
+    engine_->backend().release(
+        claim_, {.deadline = engine_->now() + engine_->options().release_timeout}, [](auto) {});
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the process ends; the store drops it by itself
+  }
+}
+
+Error Pursuit::error(const std::string& resource) const {
+  const auto& where = engine_->traits().where;
+  const auto waited = format_duration(waited_);
+  const auto tries = std::to_string(machine_.attempts());
+  const auto make = [&](Errc code, std::string message) {
+    return Error(code, std::move(message),
+                 {.resource = resource, .node = where, .maybe_held = false});
+  };
+  switch (machine_.outcome()) {
+    case Outcome::busy:
+      return make(Errc::busy, "somebody else has it");
+    case Outcome::timed_out:
+      return make(Errc::timed_out, "somebody else had it for all of " + waited);
+    case Outcome::exhausted:
+      return make(Errc::exhausted, "somebody else had it at each of " + tries + " tries");
+    case Outcome::cancelled:
+      return make(Errc::cancelled, "stopped by the caller after " + waited);
+    case Outcome::failed:
+    case Outcome::granted:
+      break;
+  }
+  const auto& why = machine_.why();
+  if (!why) return make(Errc::unreachable, "no answer");
+  auto message = why->message();
+  if (why->retryable()) message += "; gave up after " + tries + " tries in " + waited;
+  return {why->errc(),
+          std::move(message),
+          {.resource = why->resource().empty() ? resource : why->resource(),
+           .node = why->node().empty() ? where : why->node(),
+           .maybe_held = why->maybe_held()}};
+}
+
+}  // namespace interlock::core

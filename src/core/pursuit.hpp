@@ -1,0 +1,70 @@
+// Drives one Acquisition: performs its steps and feeds it what happens.
+//
+// Everything that happens is put into a mailbox, from any thread, and handled by one driver at a
+// time: the caller's thread if it blocks (`run`), the keeper's if it does not (`start`).
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "core/acquisition.hpp"
+#include "core/engine.hpp"
+
+namespace interlock::core {
+
+class Pursuit final : public Listener,
+                      public Keeper::Task,
+                      public std::enable_shared_from_this<Pursuit> {
+ public:
+  using Done = std::function<void(Pursuit&)>;
+
+  Pursuit(std::shared_ptr<Engine> engine, Claim claim, const Wait& wait, const Retry& retry);
+
+  /// Blocks until it is over.
+  void run();
+  /// Returns at once; calls `done` on the keeper's thread when it is over.
+  void start(Done done);
+
+  // Once it is over:
+  [[nodiscard]] const Acquisition& result() const noexcept { return machine_; }
+  [[nodiscard]] Claim& claim() noexcept { return claim_; }
+  [[nodiscard]] Duration waited() const noexcept { return waited_; }
+  /// Why there is no lease, in words. Not for granted.
+  [[nodiscard]] Error error(const std::string& resource) const;
+
+  void wake() override { post({.kind = Mail::Kind::wake}); }
+  void leave() noexcept override;
+  void due(TimePoint now) override;
+
+ private:
+  struct Mail {
+    enum class Kind : std::uint8_t { reply, wake, cancel } kind;
+    int call = 0;
+    TimePoint sent{};
+    Answer answer{};
+  };
+
+  void begin();
+  void post(Mail mail);
+  bool pump();
+  void perform(const Acquisition::Step& step, TimePoint now);
+  void finish();
+
+  std::shared_ptr<Engine> engine_;
+  Claim claim_;
+  std::stop_token stop_;
+  Acquisition machine_;
+  Signal signal_;
+  bool blocking_ = false;
+  Done done_;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+  std::optional<std::uint32_t> told_place_;
+  Duration waited_{};
+
+  std::mutex mutex_;
+  std::vector<Mail> mail_;
+  bool over_ = false;
+};
+
+}  // namespace interlock::core
