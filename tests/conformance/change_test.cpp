@@ -100,22 +100,50 @@ TEST_P(Changes, AtTheSeamWeakerIsAtOnceAndStrongerWaitsForTheOthers) {
   const auto me = claim_of({shared("r")});
   const auto other = claim_of({shared("r")});
   const auto late = claim_of({shared("r")});
-  const auto stronger = changed(me, {exclusive("r")});
+  const auto stronger = instead_of(me, {exclusive("r")});
+  const auto weaker = instead_of(stronger, {shared("r")});
   ASSERT_EQ(seam.acquire(me).verdict, Verdict::granted);
   ASSERT_EQ(seam.acquire(other).verdict, Verdict::granted);
   EXPECT_EQ(seam.try_acquire(stronger).verdict, Verdict::busy);
   EXPECT_EQ(seam.acquire(me).verdict, Verdict::granted) << "still a reader";
   EXPECT_EQ(seam.acquire(stronger).verdict, Verdict::queued);
-  EXPECT_EQ(seam.acquire(changed(other, {exclusive("r")})).verdict, Verdict::busy)
+  EXPECT_EQ(seam.acquire(instead_of(other, {exclusive("r")})).verdict, Verdict::busy)
       << "each would wait for the other";
   EXPECT_EQ(seam.acquire(late).verdict, Verdict::queued);
   EXPECT_EQ(seam.renew(me).verdict, Verdict::granted) << "it holds what it had meanwhile";
   seam.release(other);
   EXPECT_EQ(seam.acquire(stronger).verdict, Verdict::granted);
   EXPECT_EQ(seam.acquire(late).verdict, Verdict::queued);
-  EXPECT_EQ(seam.acquire(me).verdict, Verdict::granted) << "weaker again";
+  EXPECT_EQ(seam.renew(me).verdict, Verdict::lost) << "another owner has it now";
+  EXPECT_EQ(seam.acquire(weaker).verdict, Verdict::granted);
   EXPECT_EQ(seam.acquire(late).verdict, Verdict::granted);
   EXPECT_EQ(holders("r"), 2U);
+}
+
+TEST_P(Changes, WhatHasEndedCantBeTakenOver) {
+  COVERS(Rule<8>);
+  Seam seam(store().open());
+  const auto me = claim_of("r");
+  EXPECT_EQ(seam.acquire(instead_of(me, {shared("r")})).verdict, Verdict::lost);
+  EXPECT_TRUE(nothing_left());
+  const auto other = claim_of({shared("r")});
+  ASSERT_EQ(seam.acquire(other).verdict, Verdict::granted);
+  EXPECT_EQ(seam.try_acquire(instead_of(me, {exclusive("r")})).verdict, Verdict::lost);
+  EXPECT_EQ(holders("r"), 1U);
+}
+
+TEST_P(Changes, ALateCopyOfATakeoverChangesNothing) {
+  COVERS(Rule<9>);
+  Seam seam(store().open());
+  const auto reader = claim_of({shared("r")});
+  const auto writer = instead_of(reader, {exclusive("r")});
+  const auto reader_again = instead_of(writer, {shared("r")});
+  for (const auto& claim : {reader, writer, reader_again}) {
+    ASSERT_EQ(seam.acquire(claim).verdict, Verdict::granted);
+  }
+  EXPECT_EQ(seam.acquire(writer).verdict, Verdict::lost);
+  EXPECT_EQ(look("r").holders.at(0).mode, Mode::shared);
+  EXPECT_EQ(holders("r"), 1U);
 }
 
 TEST_P(Changes, ReleaseForgetsTheWishToo) {
@@ -125,9 +153,12 @@ TEST_P(Changes, ReleaseForgetsTheWishToo) {
   const auto other = claim_of({shared("r")});
   seam.acquire(me);
   seam.acquire(other);
-  ASSERT_EQ(seam.acquire(changed(me, {exclusive("r")})).verdict, Verdict::queued);
-  seam.release(me);
+  const auto wish = instead_of(me, {exclusive("r")});
+  ASSERT_EQ(seam.acquire(wish).verdict, Verdict::queued);
+  EXPECT_EQ(seam.release(wish).verdict, Verdict::queued);
   EXPECT_EQ(waiters("r"), 0U);
+  EXPECT_EQ(holders("r"), 2U);
+  seam.release(me);
   EXPECT_EQ(holders("r"), 1U);
 }
 

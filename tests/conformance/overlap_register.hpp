@@ -19,15 +19,20 @@ namespace interlock::conformance {
 
 class OverlapRegister {
  public:
+  enum Grant {
+    fresh,  ///< its exclusive parts have fences that nobody has seen
+    again,  ///< looked at before, so no fence has to be a new one
+  };
+
   /// Holds these parts (with their ancestors) by this lease, which must not move until leave().
-  void enter(const Lease& lease, const std::vector<Part>& parts) {
+  void enter(const Lease& lease, const std::vector<Part>& parts, Grant grant = fresh) {
     const std::lock_guard lock(mutex_);
-    for (const auto& part : parts) enter_one(lease, part);
+    for (const auto& part : parts) enter_one(lease, part, grant);
   }
 
-  void leave(const Owner& owner, const std::string& resource) {
+  void leave(const Lease& lease) {
     const std::lock_guard lock(mutex_);
-    inside_[resource].erase(owner);
+    for (auto& [resource, row] : inside_) row.erase(&lease);
   }
 
   /// This owner is about to be evicted, and won't know for a while.
@@ -47,49 +52,48 @@ class OverlapRegister {
 
  private:
   struct Inside {
-    const Lease* lease;
+    Owner owner;  // as it was when it entered: its thread may be changing it
     Part part;
   };
 
-  void enter_one(const Lease& lease, const Part& part) {
+  void enter_one(const Lease& lease, const Part& part, Grant grant) {
     ++entries_;
     auto& row = inside_[part.resource];
     std::uint32_t slots = part.slots;
-    std::vector<const Lease*> in_the_way;
-    for (const auto& [owner, other] : row) {
-      if (owner == lease.owner() || evicted_.contains(owner)) continue;
-      if (other.lease->state() != LeaseState::held) continue;
+    std::vector<Owner> in_the_way;
+    for (const auto& [other_lease, other] : row) {
+      if (other_lease == &lease || evicted_.contains(other.owner)) continue;
+      if (other_lease->state() != LeaseState::held) continue;
       if (part.mode == Mode::slots) {
         slots += other.part.slots;
-        if (slots > part.capacity) in_the_way.push_back(other.lease);
+        if (slots > part.capacity) in_the_way.push_back(other.owner);
       } else if (part.mode == Mode::exclusive || other.part.mode == Mode::exclusive) {
-        in_the_way.push_back(other.lease);
+        in_the_way.push_back(other.owner);
       }
     }
-    const bool stale = part.mode == Mode::exclusive && !part.ancestor &&
+    const bool stale = grant == fresh && part.mode == Mode::exclusive &&
                        lease.fence(part.resource) <= highest_[part.resource];
     // Looked at last: if it is valid now, it was valid when the others were looked at.
     const bool valid = lease.state() == LeaseState::held && !evicted_.contains(lease.owner());
-    if (valid && !in_the_way.empty()) complain(lease, part, "overlaps", in_the_way.front());
-    if (valid && stale) complain(lease, part, "has a fence that does not rise", nullptr);
-    if (part.mode == Mode::exclusive && !part.ancestor) {
+    if (valid && !in_the_way.empty()) complain(lease, part, "overlaps " + in_the_way.front().brief());
+    if (valid && stale) complain(lease, part, "has a fence that does not rise");
+    if (part.mode == Mode::exclusive) {
       auto& highest = highest_[part.resource];
       highest = std::max(highest, lease.fence(part.resource));
     }
-    row.insert_or_assign(lease.owner(), Inside{&lease, part});
+    row.insert_or_assign(&lease, Inside{lease.owner(), part});
   }
 
-  void complain(const Lease& lease, const Part& part, std::string_view what, const Lease* other) {
+  void complain(const Lease& lease, const Part& part, std::string_view what) {
     std::ostringstream text;
     text << lease.owner().brief() << " on " << part.resource << " (" << to_string(part.mode) << ", fence "
          << lease.fence(part.resource).value << ") " << what;
-    if (other != nullptr) text << ' ' << other->owner().brief();
     text << "; the highest fence was " << highest_[part.resource].value;
     overlaps_.push_back(text.str());
   }
 
   mutable std::mutex mutex_;
-  std::map<std::string, std::map<Owner, Inside>> inside_;
+  std::map<std::string, std::map<const Lease*, Inside>> inside_;
   std::map<std::string, Fence> highest_;
   std::set<Owner> evicted_;
   std::vector<std::string> overlaps_;

@@ -23,12 +23,19 @@ inline Claim claim_of(std::vector<Part> parts, Duration ttl = 30s, std::string i
           .ttl = ttl,
           .priority = 0,
           .who = std::make_shared<Who>(
-              Who{.label = "", .identity = std::move(identity), .host = "", .pid = 0})};
+              Who{.label = "", .identity = std::move(identity), .host = "", .pid = 0}),
+          .instead_of = {}};
 }
 inline Claim claim_of(const std::string& resource, Duration ttl = 30s) {
   return claim_of({exclusive(resource)}, ttl);
 }
-/// The same owner, asking for something else.
+/// A new owner that takes over what the other one holds.
+inline Claim instead_of(const Claim& other, std::vector<Part> parts) {
+  auto claim = claim_of(std::move(parts));
+  claim.instead_of = other.owner;
+  return claim;
+}
+/// The same owner, with other parts.
 inline Claim changed(Claim claim, std::vector<Part> parts) {
   claim.parts = std::move(parts);
   return claim;

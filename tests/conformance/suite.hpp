@@ -62,6 +62,9 @@ struct Store {
   std::unique_ptr<StoreFixture> (*make)();
 };
 
+/// For the output of a failed test.
+inline void PrintTo(const Store& store, std::ostream* out) { *out << store.name; }
+
 /// All that registered.
 std::vector<Store>& stores();
 

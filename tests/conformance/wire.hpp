@@ -45,6 +45,15 @@ class Wire {
     const std::lock_guard lock(mutex_);
     once_[kind] = fate;
   }
+  /// From now on, no wake arrives.
+  void deafen() {
+    const std::lock_guard lock(mutex_);
+    deaf_ = true;
+  }
+  bool deaf() const {
+    const std::lock_guard lock(mutex_);
+    return deaf_;
+  }
   /// How many calls of this kind there were, whatever became of them.
   int calls(Kind kind) const {
     const std::lock_guard lock(mutex_);
@@ -105,6 +114,7 @@ class Wire {
   std::map<Kind, int> calls_;
   std::map<Kind, TimePoint> last_;
   std::vector<std::function<void()>> held_;
+  bool deaf_ = false;
 };
 
 /// A store at the end of a wire.
@@ -117,6 +127,8 @@ class Wired final : public Backend {
   ~Wired() override { wire_->drop_held(); }
 
   [[nodiscard]] const Traits& traits() const noexcept override { return traits_; }
+  /// Before a client has it: what the store promises, as this client shall see it.
+  [[nodiscard]] Traits& adjust() noexcept { return traits_; }
 
   void acquire(const Claim& claim, bool queue, Call call, Reply reply) override {
     pass(Kind::acquire, std::move(reply),
@@ -136,7 +148,11 @@ class Wired final : public Backend {
       report({.resources = {}, .why = error(false)});
     }
   }
-  void on_wake(WakeSink sink) override { inner_->on_wake(std::move(sink)); }
+  void on_wake(WakeSink sink) override {
+    inner_->on_wake([wire = wire_, sink = std::move(sink)](const Owner& owner) {
+      if (!wire->deaf()) sink(owner);
+    });
+  }
   void lend(Signal& signal, TimePoint until) override { inner_->lend(signal, until); }
 
  private:
