@@ -76,12 +76,12 @@ LeaseState Hold::state() const noexcept {
 
 std::stop_token Hold::lost() {
   const std::lock_guard lock(mutex_);
-  if (!lost_) {
-    lost_.emplace();
+  if (!lost_.stop_possible()) {
+    lost_ = std::stop_source();
     // It was lost before anybody asked: nobody can have a callback on it yet.
-    if (machine_.state(engine_->now()) == LeaseState::lost) lost_->request_stop();
+    if (machine_.state(engine_->now()) == LeaseState::lost) lost_.request_stop();
   }
-  return lost_->get_token();
+  return lost_.get_token();
 }
 
 std::string Hold::lost_reason() const {
@@ -115,7 +115,7 @@ void Hold::perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>&
   engine_->unlisten(claim.owner);
   engine_->observe(
       {.event = Event::lost, .claim = claim, .elapsed = engine_->now() - acquired_, .error = &why});
-  if (signal) signal->request_stop();
+  signal.request_stop();
   if (step.forget) engine_->forget(claim);
 }
 

@@ -72,7 +72,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   std::uint64_t generation_ = 0;  // a renewal of an earlier claim says nothing about this one
   bool changing_ = false;         // while another owner may be about to take over
   bool released_ = false;
-  std::optional<std::stop_source> lost_;
+  std::stop_source lost_{std::nostopstate};  // made when somebody asks for it
 };
 
 }  // namespace interlock::core

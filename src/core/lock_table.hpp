@@ -56,17 +56,17 @@ struct Ticket {
 };
 
 struct Record {
-  Owner owner;
+  Owner owner{};
   Mode mode = Mode::exclusive;
   std::uint32_t slots = 1;
   std::uint32_t capacity = 0;
   bool ancestor = false;
   std::int32_t priority = 0;
-  TimePoint since;
-  TimePoint expires;
+  TimePoint since{};
+  TimePoint expires{};
   std::uint64_t fence = 0;
-  std::shared_ptr<const Who> who;
-  Origin origin;
+  std::shared_ptr<const Who> who{};
+  Origin origin{};
 };
 
 struct Row {
@@ -78,7 +78,7 @@ struct Row {
 /// Whom to wake after the table was changed.
 struct Wake {
   std::uint64_t home = 0;
-  Owner owner;
+  Owner owner{};
 };
 
 class LockTable {
