@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "interlock/backend.hpp"
 
@@ -39,6 +41,12 @@ struct FileOptions {
 /// be ours alone. Throws Error (refused) if it is not fit.
 std::unique_ptr<Backend> file_store(const std::filesystem::path& directory,
                                     FileOptions options = {});
+
+/// Checks every file of a file store, each under its lock, and sets those aside that can't be read
+/// (with `dry_run` it only says so): what they recorded counts as free from then on, so make sure
+/// that the holders have ended. Fences still rise. Returns a line for people about each of them,
+/// and a summary. Throws Error (refused) if the directory is not fit.
+std::vector<std::string> repair_file_store(const std::filesystem::path& directory, bool dry_run);
 
 /// A store around a store in which things go wrong, from a seed, for our tests and yours.
 struct ChaosOptions {

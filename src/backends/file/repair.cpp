@@ -1,0 +1,97 @@
+#include "backends/file/repair.hpp"
+
+#include <linux/fs.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "backends/file/process.hpp"
+#include "backends/file/shard_file.hpp"
+#include "backends/file/shard_lock.hpp"
+#include "interlock/stores.hpp"
+
+namespace interlock {
+
+namespace file {
+
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(5);
+
+// What is wrong with it; empty: nothing.
+std::string fault(const Directory& directory, ShardId id, const std::string& boot) {
+  try {
+    const ShardFile file(directory, id);
+    LockTable table({.next_fence = {}});
+    read_shard(file.content(), id, {.boot = boot, .now = BootClock::now()}, table);
+    return {};
+  } catch (const Error& error) {
+    if (error.errc() == Errc::unreachable) throw;
+    return error.message();
+  }
+}
+
+// The name it has now.
+std::string set_aside(const Directory& directory, ShardId id) {
+  for (int n = 1;; ++n) {
+    auto name = shard_name(id) + ".corrupt-" + std::to_string(n);
+    if (::syscall(SYS_renameat2, directory.fd(), data_name(id).c_str(), directory.fd(),
+                  name.c_str(), RENAME_NOREPLACE) == 0) {
+      return name;
+    }
+    if (errno != EEXIST) {
+      throw directory.failure("can't rename " + directory.path_of(data_name(id)), errno);
+    }
+  }
+}
+
+std::optional<ShardLocks> lock(const Directory& directory, ShardId id) {
+  const auto end = BootClock::now() + kPatience;
+  for (;;) {
+    ShardId blocker = 0;
+    auto locks = ShardLocks::try_take(directory, {&id, 1}, Access::write, blocker);
+    if (locks || BootClock::now() >= end) return locks;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> repair(const std::filesystem::path& path, bool dry_run) {
+  const Directory directory(path, true);
+  const auto boot = boot_id();
+  std::vector<std::string> lines;
+  std::size_t found = 0;
+  const auto shards = existing_shards(directory);
+  for (const auto id : shards) {
+    const auto name = directory.path_of(data_name(id));
+    try {
+      const auto locks = lock(directory, id);
+      if (!locks) {
+        lines.push_back(name + ": skipped, its lock is held by " + describe_locker(directory, id));
+        continue;
+      }
+      const auto why = fault(directory, id, boot);
+      if (why.empty()) continue;
+      ++found;
+      lines.push_back(name + ": " + why + "; " +
+                      (dry_run ? "would be set aside"
+                               : "set aside as " + set_aside(directory, id) +
+                                     ". The locks recorded in it count as free now"));
+    } catch (const Error& error) {
+      lines.push_back(name + ": " + error.message());
+    }
+  }
+  lines.push_back(std::to_string(shards.size()) + " files checked, " + std::to_string(found) +
+                  " can't be read");
+  return lines;
+}
+
+}  // namespace file
+
+std::vector<std::string> repair_file_store(const std::filesystem::path& directory, bool dry_run) {
+  return file::repair(directory, dry_run);
+}
+
+}  // namespace interlock

@@ -1,0 +1,49 @@
+// A shard's file: read whole, replaced whole.
+#pragma once
+
+#include <string>
+
+#include "backends/file/directory.hpp"
+#include "backends/file/shard.hpp"
+
+namespace interlock::file {
+
+/// Used under the shard's lock only.
+///
+/// The new content goes into a spare file, and one rename exchanges the two: whoever is killed on
+/// the way leaves the old content or the new one. The spare is kept, and both always own the disk
+/// blocks that the present content needs: so what gets no larger (a renewal, a release) can be
+/// written when the disk is full.
+class ShardFile {
+ public:
+  /// Reads it. Throws Error (corrupt, refused). A missing or empty file is an empty shard.
+  ShardFile(const Directory& directory, ShardId id);
+
+  [[nodiscard]] ShardId id() const noexcept { return id_; }
+  [[nodiscard]] const std::string& content() const noexcept { return content_; }
+
+  /// Writes the spare. Nothing has changed until `swap`. Throws Error (refused): a full disk.
+  void prepare(const std::string& content);
+  /// Puts the spare in the file's place.
+  void swap();
+  /// Undoes a `swap`, as well as that is possible.
+  void swap_back() noexcept;
+
+  /// The error about this file, which names it and what to do.
+  [[nodiscard]] Error corrupt(const std::string& why) const;
+
+ private:
+  void reserve(std::size_t size) const;
+
+  const Directory& directory_;
+  ShardId id_;
+  std::string content_;
+  std::size_t allocated_ = 0;
+  bool exists_ = false;
+  bool exchanged_ = false;
+};
+
+/// Those that have a file, sorted.
+std::vector<ShardId> existing_shards(const Directory& directory);
+
+}  // namespace interlock::file
