@@ -61,7 +61,9 @@ TEST_F(Table, ExclusiveExcludesAllAndIsFreedByItsOwnerOnly) {
   EXPECT_EQ(free(b), Verdict::lost);
   EXPECT_EQ(free(a), Verdict::granted);
   EXPECT_EQ(free(a), Verdict::lost);
-  EXPECT_TRUE(table.rows().empty());
+  EXPECT_TRUE(table.inspect({}, now).empty());
+  table.sweep(now, wakes);
+  EXPECT_TRUE(table.rows().empty()) << "an idle name is forgotten";
 }
 
 TEST_F(Table, AskingAgainIsTheSameGrantAndNeverShortensIt) {
