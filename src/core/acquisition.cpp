@@ -56,14 +56,15 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
       return {};
     case Verdict::busy:
       place_.reset();
-      if (plan_.one_shot) return finish(Outcome::busy, false);
+      // It was allowed to queue, and the store says that waiting would never end.
+      if (plan_.one_shot || queue()) return finish(Outcome::busy, false);
       if (plan_.tries) {
         if (attempts_ >= plan_.tries->attempts) return finish(Outcome::exhausted, false);
         return pause(now, *plan_.tries, attempts_);
       }
       return pause(now, plan_.retry, attempts_);
     case Verdict::lost:
-      why_ = Error(Errc::lost, "the lease that it should take over has ended");
+      why_ = Error(Errc::lost, "it was taken away again before it was known to be granted");
       return finish(Outcome::failed, true);
     case Verdict::unknown:
       break;

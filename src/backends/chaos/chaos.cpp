@@ -152,7 +152,6 @@ class ChaosStore final : public Chaos {
 
   void run(Call call, bool fails, bool dropped, bool twice, const Send& send, Reply reply) {
     if (fails) return reply(unreachable("the call was lost on the way", false));
-    if (twice) send(call, [](const Answer&) {});
     if (dropped) {
       send(call, [this, reply = std::move(reply)](const Answer&) {
         reply(unreachable("the answer was lost on the way", true));
@@ -160,6 +159,7 @@ class ChaosStore final : public Chaos {
     } else {
       send(call, std::move(reply));
     }
+    if (twice) send(call, [](const Answer&) {});
   }
 
   std::unique_ptr<Backend> inner_;
