@@ -134,9 +134,9 @@ struct Url {
 
 /// How `connect` finds a store: every store's target defines one `stores::<name>()`.
 struct StoreEntry {
-  std::string name;
-  std::vector<std::string> schemes;
-  std::string example;  ///< a URL to show in errors and help
+  std::string name{};
+  std::vector<std::string> schemes{};
+  std::string example{};  ///< a URL to show in errors and help
   std::unique_ptr<Backend> (*open)(Url url, const std::shared_ptr<Clock>& clock) = nullptr;
 };
 

@@ -50,7 +50,7 @@ std::string_view to_string(Mode mode) noexcept;
 
 /// One resource of a claim.
 struct Part {
-  std::string resource;
+  std::string resource{};
   Mode mode = Mode::exclusive;
   std::uint32_t slots = 1;     ///< how many slots, for Mode::slots
   std::uint32_t capacity = 0;  ///< out of how many; all clients have to agree on it
@@ -62,9 +62,9 @@ struct Part {
 /// Who asks, for people who look: it decides nothing, except that a store on the same host may
 /// notice that the process is gone, and that equal identities do not exclude each other.
 struct Who {
-  std::string label;     ///< what for, in the user's words; may be empty
-  std::string identity;  ///< re-entrancy: claims of one identity don't exclude each other
-  std::string host;
+  std::string label{};     ///< what for, in the user's words; may be empty
+  std::string identity{};  ///< re-entrancy: claims of one identity don't exclude each other
+  std::string host{};
   std::int64_t pid = 0;  ///< the process whose end ends the claim; 0: none, only the TTL does
 
   bool operator==(const Who&) const = default;
@@ -72,11 +72,11 @@ struct Who {
 
 /// What one acquisition asks for: all of it is granted, or none.
 struct Claim {
-  Owner owner;
-  std::vector<Part> parts;  ///< sorted by name, no name twice; see `normalize`
+  Owner owner{};
+  std::vector<Part> parts{};  ///< sorted by name, no name twice; see `normalize`
   Duration ttl{};
   std::int32_t priority = 0;  ///< higher goes first
-  std::shared_ptr<const Who> who;
+  std::shared_ptr<const Who> who{};
   /// Takes over, in one step, what this owner holds (the same resources in other modes): how a
   /// writer becomes a reader and back. A new owner for the new claim, so that a late copy of an
   /// old message can't undo it. Empty: none.

@@ -32,8 +32,8 @@ std::error_code make_error_code(Errc code) noexcept;
 class Error : public std::system_error {
  public:
   struct Where {
-    std::string resource;     ///< the lock concerned, if one is
-    std::string node;         ///< the store or server that said so, without secrets
+    std::string resource{};   ///< the lock concerned, if one is
+    std::string node{};       ///< the store or server that said so, without secrets
     bool maybe_held = false;  ///< in doubt: the store may count the lock as ours until its TTL ends
   };
 

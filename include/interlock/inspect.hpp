@@ -19,8 +19,8 @@ struct Query {
 
 /// One holder or waiter of one resource.
 struct Entry {
-  Owner owner;
-  Who who;
+  Owner owner{};
+  Who who{};
   Mode mode = Mode::exclusive;
   std::uint32_t slots = 1;
   bool ancestor = false;  ///< only because something below it is claimed
@@ -31,7 +31,7 @@ struct Entry {
 };
 
 struct ResourceState {
-  std::string resource;
+  std::string resource{};
   std::uint32_t capacity = 0;  ///< of a semaphore
   std::vector<Entry> holders{};
   std::vector<Entry> waiters{};  ///< first come first

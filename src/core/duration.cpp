@@ -62,7 +62,7 @@ Duration parse_duration(std::string_view text) {
 }
 
 std::string format_duration(Duration value) {
-  if (value < Duration::zero()) return "-" + format_duration(-value);
+  if (value < Duration::zero()) return std::string("-").append(format_duration(-value));
   using namespace std::chrono;
   const auto number = [](double n, const char* unit) {
     std::array<char, 32> text{};

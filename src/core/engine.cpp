@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "core/forget.hpp"
@@ -160,6 +161,7 @@ Attempt Engine::conclude(const std::shared_ptr<const Template>& what, Pursuit& p
                                  {.claim = std::move(pursuit.claim()),
                                   .fences = result.fences(),
                                   .sent = result.sent(),
+                                  .at = pursuit.ended(),
                                   .waited = pursuit.waited(),
                                   .attempts = result.attempts()})));
 }
@@ -246,14 +248,14 @@ Lease Engine::adopt(std::string_view text, bool renew) {
                     .priority = 0,
                     .who = what->who};
   const auto sent = now();
-  auto answer = call(sent + traits_.call_timeout,
-                     [&](Call how, Reply reply) { backend_->renew(claim, how, std::move(reply)); });
+  auto answer = renew_and_wait(claim, sent + traits_.call_timeout);
   if (answer.verdict == Verdict::unknown) throw answer.why->about(what->resource);
   if (answer.verdict != Verdict::granted) throw gone("the detached lease has ended");
   return Lease(make_hold(shared_from_this(), what,
                          {.claim = claim,
                           .fences = std::move(answer.fences),
                           .sent = sent,
+                          .at = now(),
                           .waited = {},
                           .attempts = 1}));
 }
@@ -266,48 +268,76 @@ bool Engine::evict(std::string_view resource, const Owner& owner) {
                     .ttl = std::chrono::seconds(1),
                     .priority = 0,
                     .who = std::make_shared<const Who>()};
-  const auto answer = call(now() + traits_.call_timeout, [&](Call how, Reply reply) {
-    backend_->release(claim, how, std::move(reply));
-  });
+  const auto answer = release_and_wait(claim, now() + traits_.call_timeout);
   if (answer.verdict == Verdict::unknown) throw answer.why->about(std::string(resource));
   return answer.verdict != Verdict::lost;
 }
 
-Answer Engine::call(TimePoint deadline, const std::function<void(Call, Reply)>& send) {
+template <class Send>
+Answer Engine::call(const Claim& claim, TimePoint deadline, const Send& send) {
   auto answer = wait_for<Answer>(*this, deadline, send);
   if (!answer) {
-    return Answer::failed({Errc::unreachable,
-                           "no answer in time",
-                           {.resource = {}, .node = traits_.where, .maybe_held = true}});
-  }
-  if (answer->verdict == Verdict::unknown && !answer->why) {
+    answer = Answer::failed({Errc::unreachable,
+                             "no answer in time",
+                             {.resource = {}, .node = traits_.where, .maybe_held = true}});
+  } else if (answer->verdict == Verdict::unknown && !answer->why) {
     answer->why = Error(Errc::unreachable, "the store gave no reason");
   }
+  note(claim, *answer);
   return std::move(*answer);
+}
+
+Answer Engine::renew_and_wait(const Claim& claim, TimePoint deadline) {
+  return call(claim, deadline,
+              [&](Call how, Reply reply) { backend_->renew(claim, how, std::move(reply)); });
+}
+
+Answer Engine::release_and_wait(const Claim& claim, TimePoint deadline) {
+  return call(claim, deadline,
+              [&](Call how, Reply reply) { backend_->release(claim, how, std::move(reply)); });
 }
 
 void Engine::forget(const Claim& claim) {
   std::make_shared<Forget>(shared_from_this(), claim)->start();
 }
 
-void Engine::listen(const Owner& owner, std::weak_ptr<Listener> listener) {
+bool Engine::listen(const Owner& owner, std::weak_ptr<Listener> listener) {
   const std::lock_guard lock(mutex_);
-  listeners_[owner] = std::move(listener);
+  waiters_[owner] = std::move(listener);
+  const auto early = std::find(early_wakes_.begin(), early_wakes_.end(), owner);
+  if (early == early_wakes_.end()) return false;
+  *early = {};
+  return true;
 }
 
 void Engine::unlisten(const Owner& owner) {
   const std::lock_guard lock(mutex_);
-  listeners_.erase(owner);
+  waiters_.erase(owner);
 }
 
 void Engine::wake(const Owner& owner) {
-  std::shared_ptr<Listener> listener;
+  std::shared_ptr<Listener> waiter;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto it = listeners_.find(owner); it != listeners_.end())
-      listener = it->second.lock();
+    if (const auto it = waiters_.find(owner); it != waiters_.end()) {
+      waiter = it->second.lock();
+    } else {
+      early_wakes_[next_early_wake_++ % early_wakes_.size()] = owner;
+    }
   }
-  if (listener) listener->wake();
+  if (waiter) return waiter->wake(owner);
+  // Seldom: a lease that was taken away, or a waiter that does not listen yet.
+  for (const auto& listener : listeners()) listener->wake(owner);
+}
+
+// Whoever has a claim: every lease and every asynchronous acquisition is in the keeper's care.
+std::vector<std::shared_ptr<Listener>> Engine::listeners() {
+  std::vector<std::shared_ptr<Listener>> found;
+  for (const auto& task : keeper_.tasks()) {
+    if (auto listener = std::dynamic_pointer_cast<Listener>(task))
+      found.push_back(std::move(listener));
+  }
+  return found;
 }
 
 void Engine::deliver(std::function<void()> callback) {
@@ -329,14 +359,14 @@ void Engine::note(const Claim& claim, const Answer& answer) noexcept {
 
 void Engine::at_exit() noexcept {
   if (forked()) return;
-  std::vector<std::shared_ptr<Listener>> listeners;
+  auto everybody = listeners();
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [owner, weak] : listeners_) {
-      if (auto listener = weak.lock()) listeners.push_back(std::move(listener));
+    for (const auto& [owner, weak] : waiters_) {
+      if (auto waiter = weak.lock()) everybody.push_back(std::move(waiter));
     }
   }
-  for (const auto& listener : listeners) listener->leave();
+  for (const auto& listener : everybody) listener->leave();
 }
 
 }  // namespace interlock::core

@@ -3,6 +3,7 @@
 // alive.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -33,8 +34,8 @@ struct Template {
 class Listener {
  public:
   virtual ~Listener() = default;
-  /// The store hints that this owner should ask. Any thread.
-  virtual void wake() = 0;
+  /// The store hints that this owner should ask; nothing, if it is somebody else. Any thread.
+  virtual void wake(const Owner& owner) = 0;
   /// The process ends: leave nothing behind.
   virtual void leave() noexcept = 0;
 };
@@ -67,12 +68,14 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
 
   /// Makes one call and waits for its answer, lending the thread: an answer always, `unknown` if
   /// none came by the deadline.
-  Answer call(TimePoint deadline, const std::function<void(Call, Reply)>& send);
+  Answer renew_and_wait(const Claim& claim, TimePoint deadline);
+  Answer release_and_wait(const Claim& claim, TimePoint deadline);
 
   /// Releases this claim in the background, and tries until it is confirmed or the TTL has ended.
   void forget(const Claim& claim);
 
-  void listen(const Owner& owner, std::weak_ptr<Listener> listener);
+  /// For waiters. True: it was woken already, before it listened.
+  bool listen(const Owner& owner, std::weak_ptr<Listener> listener);
   void unlisten(const Owner& owner);
 
   /// Runs a user's callback where it can't hold up the keeper.
@@ -93,13 +96,20 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   static void dispose(Engine* engine) noexcept;
   Attempt conclude(const std::shared_ptr<const Template>& what, Pursuit& pursuit);
   void wake(const Owner& owner);
+  template <class Send>
+  Answer call(const Claim& claim, TimePoint deadline, const Send& send);
+  std::vector<std::shared_ptr<Listener>> listeners();
 
   const std::uint64_t epoch_;
   ClientOptions options_;
   std::shared_ptr<Clock> clock_;
   std::string host_;
   std::mutex mutex_;
-  std::unordered_map<Owner, std::weak_ptr<Listener>> listeners_;
+  std::unordered_map<Owner, std::weak_ptr<Listener>> waiters_;
+  // Who was woken and is no waiter: not yet, perhaps. A few are enough, since a wake-up that is
+  // missed costs one heartbeat.
+  std::array<Owner, 64> early_wakes_{};
+  std::size_t next_early_wake_ = 0;
   std::atomic<bool> down_{false};
   Keeper keeper_;
   Courier courier_;

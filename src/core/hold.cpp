@@ -13,8 +13,7 @@ namespace interlock::core {
 Hold::Hold(std::shared_ptr<Engine> engine, std::shared_ptr<const Template> what, Grant grant)
     : engine_(std::move(engine)),
       what_(std::move(what)),
-      acquired_at_(std::chrono::system_clock::now()),
-      acquired_(engine_->now()),
+      acquired_(grant.at),
       waited_(grant.waited),
       attempts_(grant.attempts),
       claim_(std::move(grant.claim)),
@@ -27,9 +26,14 @@ Hold::Hold(std::shared_ptr<Engine> engine, std::shared_ptr<const Template> what,
                grant.sent, acquired_) {}
 
 void Hold::begin() {
-  engine_->listen(claim_.owner, weak_from_this());
   const std::lock_guard lock(mutex_);
   engine_->keeper().schedule(shared_from_this(), machine_.next_tick());
+}
+
+std::chrono::system_clock::time_point Hold::acquired_at() const noexcept {
+  const auto age = engine_->now() - acquired_;
+  return std::chrono::system_clock::now() -
+         std::chrono::duration_cast<std::chrono::system_clock::duration>(age);
 }
 
 std::vector<std::string> Hold::resources() const {
@@ -76,12 +80,12 @@ LeaseState Hold::state() const noexcept {
 
 std::stop_token Hold::lost() {
   const std::lock_guard lock(mutex_);
-  if (!lost_) {
-    lost_.emplace();
+  if (!lost_.stop_possible()) {
+    lost_ = std::stop_source();
     // It was lost before anybody asked: nobody can have a callback on it yet.
-    if (machine_.state(engine_->now()) == LeaseState::lost) lost_->request_stop();
+    if (machine_.state(engine_->now()) == LeaseState::lost) lost_.request_stop();
   }
-  return lost_->get_token();
+  return lost_.get_token();
 }
 
 std::string Hold::lost_reason() const {
@@ -96,9 +100,9 @@ void Hold::due(TimePoint now) {
   perform(machine_.tick(now), lock);
 }
 
-void Hold::wake() {
+void Hold::wake(const Owner& owner) {
   std::unique_lock lock(mutex_);
-  if (released_ || changing_) return;
+  if (owner != claim_.owner || released_ || changing_) return;
   perform(machine_.hurry(engine_->now()), lock);
 }
 
@@ -112,10 +116,9 @@ void Hold::perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>&
   const auto claim = claim_;
   const auto why = lost_error();
   lock.unlock();
-  engine_->unlisten(claim.owner);
   engine_->observe(
       {.event = Event::lost, .claim = claim, .elapsed = engine_->now() - acquired_, .error = &why});
-  if (signal) signal->request_stop();
+  signal.request_stop();
   if (step.forget) engine_->forget(claim);
 }
 
@@ -146,14 +149,6 @@ void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) 
       });
 }
 
-Answer Hold::renew_and_wait(const Claim& claim, TimePoint deadline) {
-  auto answer = engine_->call(deadline, [&](Call call, Reply reply) {
-    engine_->backend().renew(claim, call, std::move(reply));
-  });
-  engine_->note(claim, answer);
-  return answer;
-}
-
 bool Hold::extend(Duration ttl) {
   engine_->check_not_forked();
   check_ttl(ttl, resource());
@@ -164,7 +159,7 @@ bool Hold::extend(Duration ttl) {
   claim_.ttl = ttl;
   const auto deadline = std::min(machine_.valid_until(), sent + engine_->traits().call_timeout);
   lock.unlock();
-  auto answer = renew_and_wait(claim_, deadline);
+  auto answer = engine_->renew_and_wait(claim_, deadline);
   lock.lock();
   const auto now = engine_->now();
   perform(machine_.renewed(now, sent, ttl, answer.verdict), lock);
@@ -181,12 +176,8 @@ LeaseState Hold::release(Duration timeout) {
     if (std::exchange(released_, true)) return machine_.state(now);
   }
   engine_->keeper().cancel(*this);
-  engine_->unlisten(claim_.owner);
   // The claim does not change any more: it is safe to read without the lock.
-  const auto answer = engine_->call(now + timeout, [&](Call call, Reply reply) {
-    engine_->backend().release(claim_, call, std::move(reply));
-  });
-  engine_->note(claim_, answer);
+  const auto answer = engine_->release_and_wait(claim_, now + timeout);
   const std::lock_guard lock(mutex_);
   switch (answer.verdict) {
     case Verdict::granted:
@@ -245,9 +236,7 @@ LeaseState Hold::release(const std::vector<std::string>& names) {
     ++generation_;
   }
   const auto deadline = engine_->now() + engine_->traits().call_timeout;
-  auto answer = engine_->call(deadline, [&](Call call, Reply reply) {
-    engine_->backend().release(given, call, std::move(reply));
-  });
+  auto answer = engine_->release_and_wait(given, deadline);
   if (answer.verdict == Verdict::unknown) {
     engine_->forget(given);
     throw answer.why->about(given.parts.front().resource);
@@ -275,7 +264,6 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
       std::make_shared<Pursuit>(engine_, std::move(next), wait, what_->options.retry);
   pursuit->run();
   const auto& result = pursuit->result();
-  const auto old_owner = claim_.owner;
 
   std::unique_lock lock(mutex_);
   changing_ = false;
@@ -290,10 +278,7 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
     claim_.instead_of = {};
     fences_ = result.fences();
     ++generation_;
-    const auto owner = claim_.owner;
     perform(machine_.renewed(now, result.sent(), claim_.ttl, Verdict::granted), lock);
-    engine_->unlisten(old_owner);
-    engine_->listen(owner, weak_from_this());
     return true;
   }
   if (result.outcome() == Outcome::failed) {
@@ -326,7 +311,7 @@ std::string Hold::detach() {
     ++generation_;
     deadline = std::min(machine_.valid_until(), now + engine_->traits().call_timeout);
   }
-  const auto answer = renew_and_wait(claim, deadline);
+  const auto answer = engine_->renew_and_wait(claim, deadline);
   std::unique_lock lock(mutex_);
   if (answer.verdict == Verdict::lost) {
     perform(machine_.taken(engine_->now()), lock);
@@ -337,7 +322,6 @@ std::string Hold::detach() {
   machine_.end(LeaseState::released);
   lock.unlock();
   engine_->keeper().cancel(*this);
-  engine_->unlisten(claim.owner);
   return make_token(claim, resource());
 }
 

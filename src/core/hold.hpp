@@ -14,6 +14,7 @@ struct Grant {
   Claim claim;
   std::vector<Fence> fences;
   TimePoint sent;
+  TimePoint at;
   Duration waited{};
   int attempts = 0;
 };
@@ -29,9 +30,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   [[nodiscard]] std::vector<std::string> resources() const;
   [[nodiscard]] const Claim& claim() const noexcept { return claim_; }
   [[nodiscard]] Fence fence(std::string_view resource) const;
-  [[nodiscard]] std::chrono::system_clock::time_point acquired_at() const noexcept {
-    return acquired_at_;
-  }
+  [[nodiscard]] std::chrono::system_clock::time_point acquired_at() const noexcept;
   [[nodiscard]] int attempts() const noexcept { return attempts_; }
   [[nodiscard]] Duration waited() const noexcept { return waited_; }
   [[nodiscard]] TimePoint valid_until() const;
@@ -47,7 +46,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   /// What a destructor does.
   void drop() noexcept;
 
-  void wake() override;
+  void wake(const Owner& owner) override;
   void leave() noexcept override;
   void due(TimePoint now) override;
 
@@ -55,12 +54,10 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   LeaseState release(Duration timeout);
   void perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
   void send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock);
-  Answer renew_and_wait(const Claim& claim, TimePoint deadline);
   [[nodiscard]] Error lost_error() const;
 
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<const Template> what_;
-  const std::chrono::system_clock::time_point acquired_at_;
   const TimePoint acquired_;
   const Duration waited_;
   const int attempts_;
@@ -72,7 +69,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   std::uint64_t generation_ = 0;  // a renewal of an earlier claim says nothing about this one
   bool changing_ = false;         // while another owner may be about to take over
   bool released_ = false;
-  std::optional<std::stop_source> lost_;
+  std::stop_source lost_{std::nostopstate};  // made when somebody asks for it
 };
 
 }  // namespace interlock::core

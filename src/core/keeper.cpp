@@ -57,6 +57,11 @@ void Keeper::cancel(Task& task) {
   if (task.index_ != Task::kNowhere) taken = take(task.index_);
 }
 
+std::vector<std::shared_ptr<Keeper::Task>> Keeper::tasks() {
+  const std::lock_guard lock(mutex_);
+  return heap_;
+}
+
 void Keeper::run() {
   std::vector<std::shared_ptr<Task>> due;
   while (true) {

@@ -41,6 +41,9 @@ class Keeper {
   /// It may be running at this moment, all the same.
   void cancel(Task& task);
 
+  /// All that is scheduled at this moment.
+  [[nodiscard]] std::vector<std::shared_ptr<Task>> tasks();
+
   [[nodiscard]] bool on_its_thread() const noexcept {
     return thread_.get_id() == std::this_thread::get_id();
   }

@@ -56,17 +56,17 @@ struct Ticket {
 };
 
 struct Record {
-  Owner owner;
+  Owner owner{};
   Mode mode = Mode::exclusive;
   std::uint32_t slots = 1;
   std::uint32_t capacity = 0;
   bool ancestor = false;
   std::int32_t priority = 0;
-  TimePoint since;
-  TimePoint expires;
+  TimePoint since{};
+  TimePoint expires{};
   std::uint64_t fence = 0;
-  std::shared_ptr<const Who> who;
-  Origin origin;
+  std::shared_ptr<const Who> who{};
+  Origin origin{};
 };
 
 struct Row {
@@ -78,7 +78,7 @@ struct Row {
 /// Whom to wake after the table was changed.
 struct Wake {
   std::uint64_t home = 0;
-  Owner owner;
+  Owner owner{};
 };
 
 class LockTable {
@@ -103,7 +103,7 @@ class LockTable {
   Answer release(const Claim& claim, std::uint64_t by, TimePoint now, std::vector<Wake>& wakes);
   [[nodiscard]] std::vector<ResourceState> inspect(const Query& query, TimePoint now) const;
 
-  /// Drops what has expired, in every row.
+  /// Drops what has expired, in every row, and rows that nobody uses. Comes by itself now and then.
   void sweep(TimePoint now, std::vector<Wake>& wakes);
 
   /// Who stands in the way of a claim that was told `queued` or `busy`: holders first, then those
@@ -111,6 +111,7 @@ class LockTable {
   [[nodiscard]] std::vector<Record> in_the_way(const Claim& claim, std::size_t most) const;
 
   // For stores that keep the table outside of memory.
+  /// Rows that nobody uses any more stay for a while, empty: `sweep` takes them out.
   [[nodiscard]] const std::unordered_map<std::string, Row>& rows() const noexcept { return rows_; }
   void restore_holder(const std::string& resource, Record record);
   void restore_waiter(const std::string& resource, Ticket ticket, Record record);
@@ -134,9 +135,9 @@ class LockTable {
   Answer enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin, TimePoint now,
                  TimePoint look);
   void leave_queue(const Claim& claim);
+  void sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>& wakes);
   void sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes);
   void wake_next(const Row& row, std::vector<Wake>& wakes) const;
-  void forget_if_idle(const std::string& resource);
 
   Rules rules_;
   std::unordered_map<std::string, Row> rows_;

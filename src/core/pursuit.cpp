@@ -36,8 +36,6 @@ Pursuit::Pursuit(std::shared_ptr<Engine> engine, Claim claim, const Wait& wait, 
       signal_(*engine_->clock()) {}
 
 void Pursuit::begin() {
-  // Before the first call: a wake-up may come before its reply.
-  if (machine_.queue()) engine_->listen(claim_.owner, weak_from_this());
   engine_->observe({.event = Event::asked, .claim = claim_});
   const auto now = engine_->now();
   perform(machine_.start(now), now);
@@ -81,21 +79,22 @@ void Pursuit::due(TimePoint) {
 }
 
 void Pursuit::post(Mail mail) {
+  bool late = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!over_) {
+    late = over_;
+    if (!late) {
       mail_.push_back(std::move(mail));
-      if (blocking_) {
-        signal_.set();
-      } else {
-        engine_->keeper().schedule(shared_from_this(), TimePoint{});
-      }
-      return;
+      if (!blocking_) engine_->keeper().schedule(shared_from_this(), TimePoint{});
     }
   }
-  // Too late. The machine only says whether the reply left something behind.
-  if (mail.kind == Mail::Kind::reply) {
-    perform(machine_.reply(engine_->now(), mail.call, mail.sent, std::move(mail.answer)), {});
+  if (late) {
+    // The machine only says whether the reply left something behind.
+    if (mail.kind == Mail::Kind::reply) {
+      perform(machine_.reply(engine_->now(), mail.call, mail.sent, std::move(mail.answer)), {});
+    }
+  } else if (blocking_) {
+    signal_.set();  // without the lock, which is the first thing the sleeper takes
   }
 }
 
@@ -111,13 +110,13 @@ bool Pursuit::pump() {
     }
     if (mail.empty()) {
       if (machine_.done()) return true;
-      const auto now = engine_->now();
+      const auto now = ended_ = engine_->now();
       if (now < machine_.next_tick()) return false;
       perform(machine_.tick(now), now);
       continue;
     }
     for (auto& item : mail) {
-      const auto now = engine_->now();
+      const auto now = ended_ = engine_->now();
       switch (item.kind) {
         case Mail::Kind::reply:
           engine_->note(claim_, item.answer);
@@ -133,6 +132,9 @@ bool Pursuit::pump() {
     }
     if (const auto place = machine_.place(); place && place != told_place_) {
       told_place_ = place;
+      if (!std::exchange(listening_, true) && engine_->listen(claim_.owner, weak_from_this())) {
+        perform(machine_.wake(engine_->now()), engine_->now());
+      }
       engine_->observe({.event = Event::queued, .claim = claim_, .place = *place});
     }
   }
@@ -151,17 +153,15 @@ void Pursuit::perform(const Acquisition::Step& step, TimePoint now) {
 }
 
 void Pursuit::finish() {
-  const auto now = engine_->now();
-  waited_ = machine_.waited(now);
+  if (listening_) engine_->unlisten(claim_.owner);
   if (machine_.outcome() == Outcome::granted) {
-    engine_->observe({.event = Event::granted, .claim = claim_, .elapsed = waited_});
+    engine_->observe({.event = Event::granted, .claim = claim_, .elapsed = waited()});
     return;
   }
-  if (machine_.queue()) engine_->unlisten(claim_.owner);
   if (engine_->options().observer) {
     const Error why = error(claim_.parts.front().resource);
     const auto event = machine_.outcome() == Outcome::failed ? Event::refused : Event::timed_out;
-    engine_->observe({.event = event, .claim = claim_, .elapsed = waited_, .error = &why});
+    engine_->observe({.event = event, .claim = claim_, .elapsed = waited(), .error = &why});
   }
 }
 
@@ -175,7 +175,7 @@ void Pursuit::leave() noexcept {
 
 Error Pursuit::error(const std::string& resource) const {
   const auto& where = engine_->traits().where;
-  const auto waited = format_duration(waited_);
+  const auto time = format_duration(waited());
   const auto tries = std::to_string(machine_.attempts());
   const auto make = [&](Errc code, std::string message) {
     return Error(code, std::move(message),
@@ -185,11 +185,11 @@ Error Pursuit::error(const std::string& resource) const {
     case Outcome::busy:
       return make(Errc::busy, "somebody else has it");
     case Outcome::timed_out:
-      return make(Errc::timed_out, "somebody else had it for all of " + waited);
+      return make(Errc::timed_out, "somebody else had it for all of " + time);
     case Outcome::exhausted:
       return make(Errc::exhausted, "somebody else had it at each of " + tries + " tries");
     case Outcome::cancelled:
-      return make(Errc::cancelled, "stopped by the caller after " + waited);
+      return make(Errc::cancelled, "stopped by the caller after " + time);
     case Outcome::failed:
     case Outcome::granted:
       break;
@@ -197,7 +197,7 @@ Error Pursuit::error(const std::string& resource) const {
   const auto& why = machine_.why();
   if (!why) return make(Errc::unreachable, "no answer");
   auto message = why->message();
-  if (why->retryable()) message += "; gave up after " + tries + " tries in " + waited;
+  if (why->retryable()) message += "; gave up after " + tries + " tries in " + time;
   return {why->errc(),
           std::move(message),
           {.resource = why->resource().empty() ? resource : why->resource(),

@@ -29,11 +29,14 @@ class Pursuit final : public Listener,
   // Once it is over:
   [[nodiscard]] const Acquisition& result() const noexcept { return machine_; }
   [[nodiscard]] Claim& claim() noexcept { return claim_; }
-  [[nodiscard]] Duration waited() const noexcept { return waited_; }
+  [[nodiscard]] TimePoint ended() const noexcept { return ended_; }
+  [[nodiscard]] Duration waited() const noexcept { return machine_.waited(ended_); }
   /// Why there is no lease, in words. Not for granted.
   [[nodiscard]] Error error(const std::string& resource) const;
 
-  void wake() override { post({.kind = Mail::Kind::wake}); }
+  void wake(const Owner& owner) override {
+    if (owner == claim_.owner) post({.kind = Mail::Kind::wake});
+  }
   void leave() noexcept override;
   void due(TimePoint now) override;
 
@@ -60,7 +63,8 @@ class Pursuit final : public Listener,
   Done done_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
   std::optional<std::uint32_t> told_place_;
-  Duration waited_{};
+  bool listening_ = false;
+  TimePoint ended_{};
 
   std::mutex mutex_;
   std::vector<Mail> mail_;

@@ -1,0 +1,319 @@
+// The engine on the memory store with a manual clock: renewal, loss and waiting as time passes, and
+// with a store that can be told to fall silent.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "interlock/interlock.hpp"
+
+using namespace interlock;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Real time, generously, for what another thread does at once.
+template <class Condition>
+bool soon(Condition condition) {
+  for (int i = 0; i < 20'000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return false;
+}
+
+class Recorder final : public Observer {
+ public:
+  void on(const Observation& o) noexcept override {
+    const std::lock_guard lock(mutex_);
+    ++counts_[o.event];
+    if (o.error != nullptr) last_error_ = o.error->what();
+  }
+  int count(Event event) {
+    const std::lock_guard lock(mutex_);
+    return counts_[event];
+  }
+  std::string last_error() {
+    const std::lock_guard lock(mutex_);
+    return last_error_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Event, int> counts_;
+  std::string last_error_;
+};
+
+struct EngineTest : testing::Test {
+  std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
+  std::shared_ptr<Recorder> seen = std::make_shared<Recorder>();
+  MemoryStore store{clock};
+  Client client{store.open(), {.observer = seen, .clock = clock}};
+  Client other{store.open(), {.clock = clock}};
+
+  // Lets time pass in small steps, and the keeper see each of them.
+  void pass(Duration time, Duration step = 1s) {
+    for (; time > Duration::zero(); time -= step) {
+      const int before = seen->count(Event::renewed);
+      clock->advance(step);
+      // A keeper that has something to do does it within a moment.
+      for (int i = 0; i < 20 && seen->count(Event::renewed) == before; ++i)
+        std::this_thread::sleep_for(100us);
+    }
+  }
+};
+
+TEST_F(EngineTest, ALeaseRenewsItselfEveryThirdOfItsTtl) {
+  Mutex mutex(client, "k", {.ttl = 30s});
+  auto lease = mutex.acquire();
+  const auto first = lease.valid_until();
+  clock->advance(10s);
+  EXPECT_TRUE(soon([&] { return seen->count(Event::renewed) == 1; }));
+  EXPECT_EQ(lease.valid_until(), first + 10s);
+  clock->advance(10s);
+  EXPECT_TRUE(soon([&] { return seen->count(Event::renewed) == 2; }));
+  EXPECT_FALSE(Mutex(other, "k").try_acquire());
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  EXPECT_EQ(seen->count(Event::released), 1);
+}
+
+TEST_F(EngineTest, WithoutRenewalItIsLostByTheClockAndTheTokenFires) {
+  Mutex mutex(client, "k", {.ttl = 30s, .renew = false});
+  auto lease = mutex.acquire();
+  const auto lost = lease.lost();
+  clock->advance(29s);
+  EXPECT_EQ(lease.state(), LeaseState::held);
+  EXPECT_FALSE(lost.stop_requested());
+  clock->advance(1s);
+  EXPECT_EQ(lease.state(), LeaseState::lost) << "known at once, by the clock";
+  EXPECT_TRUE(soon([&] { return lost.stop_requested(); }));
+  EXPECT_EQ(lease.time_remaining(), Duration::zero());
+  EXPECT_EQ(lease.release(), LeaseState::lost);
+  EXPECT_TRUE(Mutex(other, "k").try_acquire());
+}
+
+TEST_F(EngineTest, ANormalReleaseNeverFiresLost) {
+  Mutex mutex(client, "k", {.ttl = 30s});
+  auto lease = mutex.acquire();
+  const auto lost = lease.lost();
+  lease.release();
+  clock->advance(1h);
+  std::this_thread::sleep_for(5ms);
+  EXPECT_FALSE(lost.stop_requested());
+  EXPECT_EQ(lease.state(), LeaseState::released);
+}
+
+TEST_F(EngineTest, AskingForTheTokenAfterTheLossGivesAStoppedOne) {
+  auto lease = Mutex(client, "k", {.ttl = 30s, .renew = false}).acquire();
+  clock->advance(31s);
+  EXPECT_TRUE(soon([&] { return seen->count(Event::lost) == 1; }));
+  EXPECT_TRUE(lease.lost().stop_requested());
+}
+
+TEST_F(EngineTest, AnEvictedHolderKnowsAtOnce) {
+  auto lease = Mutex(client, "k", {.ttl = 30s}).acquire();
+  const auto lost = lease.lost();
+  const auto state = other.inspect({.resources = {"k"}});
+  EXPECT_TRUE(other.evict("k", state.resources.at(0).holders.at(0).owner));
+  EXPECT_TRUE(soon([&] { return lost.stop_requested(); })) << "no time passed";
+  EXPECT_EQ(lease.state(), LeaseState::lost);
+  EXPECT_EQ(lease.release(), LeaseState::lost);
+  EXPECT_FALSE(other.evict("k", Owner::random()));
+}
+
+TEST_F(EngineTest, MaxHoldEndsAHolderThatHangs) {
+  auto lease = Mutex(client, "k", {.ttl = 30s, .max_hold = 1min}).acquire();
+  pass(50s);
+  EXPECT_EQ(lease.state(), LeaseState::held);
+  pass(60s);
+  EXPECT_TRUE(soon([&] { return lease.state() == LeaseState::lost; }));
+  EXPECT_NE(lease.lost_reason().find("max_hold"), std::string::npos);
+}
+
+TEST_F(EngineTest, ABoundedWaitEndsWithTheClock) {
+  auto held = Mutex(other, "k", {.ttl = 1h}).acquire();
+  auto waiting =
+      std::async(std::launch::async, [&] { return Mutex(client, "k").try_acquire_for(5s); });
+  EXPECT_TRUE(soon([&] { return seen->count(Event::queued) == 1; }));
+  clock->advance(5s);
+  const auto attempt = waiting.get();
+  EXPECT_EQ(attempt.outcome(), Outcome::timed_out);
+  EXPECT_EQ(attempt.waited(), 5s);
+  EXPECT_NE(std::string(attempt.error().what()).find("'k'"), std::string::npos);
+  EXPECT_TRUE(
+      soon([&] { return client.inspect({.resources = {"k"}}).resources.at(0).waiters.empty(); }));
+}
+
+TEST_F(EngineTest, AWaiterGetsItWhenAnUnrenewedHolderExpires) {
+  auto held = Mutex(other, "k", {.ttl = 3s, .renew = false}).acquire();
+  auto waiting = std::async(std::launch::async, [&] { return Mutex(client, "k").acquire(); });
+  EXPECT_TRUE(soon([&] { return seen->count(Event::queued) == 1; }));
+  clock->advance(3s);
+  auto lease = waiting.get();
+  EXPECT_EQ(lease.state(), LeaseState::held);
+  EXPECT_GT(lease.fence(), held.fence());
+}
+
+TEST_F(EngineTest, CancellingAWaitLeavesTheQueue) {
+  auto held = Mutex(other, "k").acquire();
+  std::stop_source stop;
+  auto waiting = std::async(
+      std::launch::async, [&] { return Mutex(client, "k").try_acquire_for(1h, stop.get_token()); });
+  EXPECT_TRUE(soon([&] { return seen->count(Event::queued) == 1; }));
+  stop.request_stop();
+  EXPECT_EQ(waiting.get().outcome(), Outcome::cancelled);
+  EXPECT_TRUE(
+      soon([&] { return client.inspect({.resources = {"k"}}).resources.at(0).waiters.empty(); }));
+  EXPECT_THROW((void)Mutex(client, "k").acquire(stop.get_token()), Error);
+}
+
+TEST_F(EngineTest, ExtendMovesTheLeasesOwnTimes) {
+  auto lease = Mutex(client, "k", {.ttl = 2s, .renew = false}).acquire();
+  clock->advance(1500ms);
+  EXPECT_TRUE(lease.extend(5s));
+  EXPECT_EQ(lease.ttl(), 5s);
+  clock->advance(1s);
+  EXPECT_EQ(lease.state(), LeaseState::held);
+  EXPECT_GT(lease.time_remaining(), 3s);
+  clock->advance(5s);
+  EXPECT_FALSE(lease.extend(5s));
+  EXPECT_THROW(lease.extend(0s), Error);
+}
+
+TEST_F(EngineTest, ALeaseOutlivesTheClientObjectAndTheLock) {
+  std::optional<Lease> lease;
+  {
+    Client short_lived(store.open(), {.clock = clock});
+    lease = Mutex(short_lived, "k").acquire();
+  }
+  EXPECT_EQ(lease->state(), LeaseState::held);
+  lease.reset();
+  EXPECT_TRUE(Mutex(other, "k").try_acquire());
+}
+
+TEST_F(EngineTest, AMovedFromLeaseHoldsNothingAndAMovedOverOneIsReleased) {
+  auto a = Mutex(client, "a").acquire();
+  auto b = Mutex(client, "b").acquire();
+  b = std::move(a);
+  EXPECT_EQ(a.state(), LeaseState::released);  // NOLINT(bugprone-use-after-move)
+  EXPECT_THROW((void)a.fence(), Error);
+  EXPECT_EQ(b.resource(), "a");
+  EXPECT_TRUE(Mutex(other, "b").try_acquire());
+  EXPECT_FALSE(Mutex(other, "a").try_acquire());
+}
+
+TEST_F(EngineTest, CallbacksRunOnTheExecutorThatWasGiven) {
+  std::vector<std::function<void()>> posted;
+  std::mutex mutex;
+  Client mine(store.open(), {.clock = clock, .executor = [&](std::function<void()> f) {
+                               const std::lock_guard lock(mutex);
+                               posted.push_back(std::move(f));
+                             }});
+  std::optional<Attempt> result;
+  Mutex(mine, "k").acquire_async(Wait::once(), [&](Attempt a) { result.emplace(std::move(a)); });
+  EXPECT_TRUE(soon([&] {
+    const std::lock_guard lock(mutex);
+    return posted.size() == 1;
+  }));
+  EXPECT_FALSE(result);
+  posted[0]();
+  EXPECT_TRUE(*result);
+}
+
+TEST_F(EngineTest, TheLastReferenceMayGoInACallback) {
+  std::promise<void> done;
+  {
+    auto mine = std::make_shared<Client>(store.open(), ClientOptions{});
+    Mutex(*mine, "k").acquire_async(Wait::once(), [&done, mine](Attempt a) mutable {
+      { const auto lease = std::move(*std::move(a)); }
+      mine.reset();
+      done.set_value();
+    });
+  }
+  done.get_future().wait();
+}
+
+// Falls silent on command: calls are swallowed.
+class Mute final : public Backend {
+ public:
+  Mute(std::unique_ptr<Backend> inner, std::shared_ptr<std::atomic<bool>> mute)
+      : inner_(std::move(inner)), mute_(std::move(mute)) {}
+  [[nodiscard]] const Traits& traits() const noexcept override { return inner_->traits(); }
+  void acquire(const Claim& c, bool queue, Call call, Reply r) override {
+    if (!*mute_) inner_->acquire(c, queue, call, std::move(r));
+  }
+  void renew(const Claim& c, Call call, Reply r) override {
+    if (!*mute_) inner_->renew(c, call, std::move(r));
+  }
+  void release(const Claim& c, Call call, Reply r) override {
+    if (!*mute_) inner_->release(c, call, std::move(r));
+  }
+  void inspect(const Query& q, Call call, Report r) override {
+    inner_->inspect(q, call, std::move(r));
+  }
+  void on_wake(WakeSink sink) override { inner_->on_wake(std::move(sink)); }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  std::shared_ptr<std::atomic<bool>> mute_;
+};
+
+struct MuteTest : EngineTest {
+  std::shared_ptr<std::atomic<bool>> mute = std::make_shared<std::atomic<bool>>(false);
+  Client remote{std::make_unique<Mute>(store.open(), mute), {.observer = seen, .clock = clock}};
+};
+
+TEST_F(MuteTest, LossIsToldWithNoNetworkAtAll) {
+  auto lease = Mutex(remote, "k", {.ttl = 30s}).acquire();
+  const auto lost = lease.lost();
+  *mute = true;
+  clock->advance(29s);
+  EXPECT_EQ(lease.state(), LeaseState::held);
+  clock->advance(1s);
+  EXPECT_EQ(lease.state(), LeaseState::lost);
+  EXPECT_TRUE(soon([&] { return lost.stop_requested(); }));
+  *mute = false;
+}
+
+TEST_F(MuteTest, ARenewalThatSucceedsInTimeIsNoLoss) {
+  auto lease = Mutex(remote, "k", {.ttl = 30s}).acquire();
+  *mute = true;
+  clock->advance(20s);
+  std::this_thread::sleep_for(5ms);
+  *mute = false;
+  clock->advance(6s);
+  EXPECT_TRUE(soon([&] { return seen->count(Event::renewed) >= 1; }));
+  EXPECT_EQ(lease.state(), LeaseState::held);
+}
+
+TEST_F(MuteTest, ASilentStoreIsUnreachableNotBusyAndDestructorsAreBounded) {
+  auto lease = std::make_optional(Mutex(remote, "a").acquire());
+  *mute = true;
+  auto attempt = std::async(std::launch::async, [&] {
+    try {
+      (void)Mutex(remote, "k").try_acquire();
+      return Errc::busy;
+    } catch (const Error& e) {
+      EXPECT_TRUE(e.retryable());
+      EXPECT_TRUE(e.maybe_held());
+      EXPECT_EQ(e.resource(), "k");
+      return e.errc();
+    }
+  });
+  auto destroyed = std::async(std::launch::async, [&] { lease.reset(); });
+  while (attempt.wait_for(1ms) != std::future_status::ready ||
+         destroyed.wait_for(1ms) != std::future_status::ready) {
+    clock->advance(200ms);
+  }
+  EXPECT_EQ(attempt.get(), Errc::unreachable);
+  EXPECT_EQ(seen->count(Event::release_failed), 1);
+  *mute = false;
+  // What was in doubt is cleaned up in the background, well before the TTL.
+  EXPECT_TRUE(soon([&] {
+    clock->advance(100ms);
+    return other.inspect().resources.empty();
+  }));
+}
+
+}  // namespace
