@@ -101,7 +101,7 @@ TEST(FileStore, OddNamesAreNothingButText) {
   }
   for (const auto& entry : fs::directory_iterator(directory.path())) {
     const auto name = entry.path().filename().string();
-    EXPECT_TRUE(name == "wake" || name.size() == 8) << name;
+    EXPECT_TRUE(name == "wake" || name == "boot" || name.size() == 8) << name;
   }
   EXPECT_EQ(store.inspect().resources.size(), names.size());
   EXPECT_EQ(store.release(claim).verdict, Verdict::granted);
@@ -271,6 +271,29 @@ TEST(FileStore, ARebootVoidsEveryRecordAndFencesStillRise) {
   const auto second = store.acquire(claim_on({"name"}));
   ASSERT_EQ(second.verdict, Verdict::granted);
   EXPECT_GT(second.fences.front().value, ahead);
+}
+
+TEST(FileStore, AFileThatAPowerFailureLeftBehindIsSetAsideInTheNextBoot) {
+  const TemporaryDirectory directory;
+  const auto held = claim_on({"name"});
+  const auto other = claim_on({"other"});
+  {
+    Store store(directory.path());
+    ASSERT_EQ(store.acquire(held).verdict, Verdict::granted);
+    ASSERT_EQ(store.acquire(other).verdict, Verdict::granted);
+  }
+  write_file(directory / data_of("name"), std::string(300, '\0'));
+  const auto cut = read_file(directory / data_of("other"));
+  write_file(directory / data_of("other"), cut.substr(0, 150));
+  {
+    Store store(directory.path());
+    EXPECT_TRUE(store.acquire(claim_on({"name"})).why) << "the boot is the same";
+  }
+  write_file(directory / "boot", "an earlier one");
+  Store store(directory.path());
+  EXPECT_EQ(store.acquire(claim_on({"name"})).verdict, Verdict::granted);
+  EXPECT_TRUE(store.acquire(claim_on({"other"})).why) << "it names the present boot";
+  EXPECT_EQ(read_file(directory / "boot").size(), 36U);
 }
 
 TEST(FileStore, AFullDiskIsAnErrorThatLosesNothingAndReleasesStillWork) {

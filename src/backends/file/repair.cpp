@@ -1,8 +1,10 @@
 #include "backends/file/repair.hpp"
 
 #include <linux/fs.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 
+#include <array>
 #include <cerrno>
 #include <thread>
 
@@ -18,6 +20,13 @@ namespace file {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(5);
+constexpr const char* kBootFile = "boot";  // in which the store was last opened
+
+std::string read_boot(int fd) {
+  std::array<char, 64> buffer{};
+  const auto got = ::pread(fd, buffer.data(), buffer.size(), 0);
+  return {buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
+}
 
 // What is wrong with it; empty: nothing.
 std::string fault(const Directory& directory, ShardId id, const std::string& boot) {
@@ -86,6 +95,33 @@ std::vector<std::string> repair(const std::filesystem::path& path, bool dry_run)
   lines.push_back(std::to_string(shards.size()) + " files checked, " + std::to_string(found) +
                   " can't be read");
   return lines;
+}
+
+void settle_after_boot(const Directory& directory, const std::string& boot) {
+  const auto fd = directory.open_file(kBootFile, O_RDWR | O_CREAT);
+  if (read_boot(fd.get()) == boot) return;
+  for (const auto end = BootClock::now() + kPatience; ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;) {
+    if (BootClock::now() >= end) return;  // whoever has it does the same
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (read_boot(fd.get()) == boot) return;
+  for (const auto id : existing_shards(directory)) {
+    try {
+      const auto locks = lock(directory, id);
+      if (!locks || fault(directory, id, boot).empty()) continue;
+      // A file that names this boot was written in it, whatever became of it then.
+      if (ShardFile(directory, id).content().find(boot) == std::string::npos) {
+        set_aside(directory, id);
+      }
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+      // Whoever needs this shard is told.
+    }
+  }
+  // Written last, and if it can't be, the next one does all of this again.
+  if (::pwrite(fd.get(), boot.data(), boot.size(), 0) > 0) {
+    [[maybe_unused]] const int cut = ::ftruncate(fd.get(), static_cast<off_t>(boot.size()));
+  }
+  ::flock(fd.get(), LOCK_UN);
 }
 
 }  // namespace file

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "backends/file/obituaries.hpp"
+#include "backends/file/repair.hpp"
 #include "backends/file/shard_file.hpp"
 #include "backends/file/shard_lock.hpp"
 #include "interlock/duration.hpp"
@@ -26,6 +27,11 @@ Store::Store(const std::filesystem::path& directory, bool allow_network_file_sys
       realm_(pid_realm()),
       self_{::getpid(), start_time(::getpid())},
       doorbell_(directory_) {
+  try {
+    settle_after_boot(directory_, boot_);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    // A full disk, say: whoever needs a file that can't be read is told then.
+  }
   Doorbell::remove_leftovers(directory_);
 }
 
