@@ -90,10 +90,7 @@ Entry make_entry(const Record& r, TimePoint now) {
 Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, TimePoint now,
                           std::vector<Wake>& wakes) {
   if (++calls_since_sweep_ > std::max(kCallsBetweenSweeps, rows_.size())) sweep(now, wakes);
-  for (const auto& part : claim.parts) {
-    if (const auto it = rows_.find(part.resource); it != rows_.end())
-      sweep_row(it->second, now, wakes);
-  }
+  sweep_rows(claim, now, wakes);
   const auto held = held_by(claim.owner, claim);
   if (held == claim.parts.size()) return rearm(claim, origin, now);
   if (held > 0) {
@@ -278,11 +275,7 @@ Answer LockTable::enqueue(const Claim& claim, const Ticket& ticket, const Origin
 
 Answer LockTable::renew(const Claim& claim, const Origin& origin, TimePoint now,
                         std::vector<Wake>& wakes) {
-  for (const auto& part : claim.parts) {
-    if (const auto it = rows_.find(part.resource); it != rows_.end()) {
-      sweep_row(it->second, now, wakes);
-    }
-  }
+  sweep_rows(claim, now, wakes);
   if (held_by(claim.owner, claim) < claim.parts.size()) return {.verdict = Verdict::lost};
   return rearm(claim, origin, now);
 }
@@ -291,12 +284,12 @@ Answer LockTable::release(const Claim& claim, std::uint64_t by, TimePoint now,
                           std::vector<Wake>& wakes) {
   bool held = false;
   bool queued = false;
+  sweep_rows(claim, now, wakes);
   const auto ticket = tickets_.find(claim.owner);
   for (const auto& part : claim.parts) {
     const auto it = rows_.find(part.resource);
     if (it == rows_.end()) continue;
     Row& row = it->second;
-    sweep_row(row, now, wakes);
     const bool left = std::erase_if(row.holders, [&](const Record& r) {
                         if (r.owner != claim.owner) return false;
                         if (r.origin.home != by) wakes.push_back({r.origin.home, r.owner});
@@ -383,6 +376,13 @@ void LockTable::leave_queue(const Claim& claim) {
       it->second.queue.erase(ticket->second);
   }
   tickets_.erase(ticket);
+}
+
+void LockTable::sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>& wakes) {
+  for (const auto& part : claim.parts) {
+    const auto it = rows_.find(part.resource);
+    if (it != rows_.end()) sweep_row(it->second, now, wakes);
+  }
 }
 
 void LockTable::sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes) {

@@ -135,6 +135,7 @@ class LockTable {
   Answer enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin, TimePoint now,
                  TimePoint look);
   void leave_queue(const Claim& claim);
+  void sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>& wakes);
   void sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes);
   void wake_next(const Row& row, std::vector<Wake>& wakes) const;
 

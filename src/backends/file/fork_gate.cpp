@@ -17,8 +17,8 @@ void before_fork() { pthread_rwlock_wrlock(&gate); }
 void after_fork_in_parent() { pthread_rwlock_unlock(&gate); }
 
 void after_fork_in_child() {
-  // Made anew rather than unlocked: it still counts threads that wait for it, and they don't exist
-  // here.
+  pthread_rwlock_unlock(&gate);
+  // And anew: it still counts the threads that waited for it, and they don't exist here.
   gate = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 }
 

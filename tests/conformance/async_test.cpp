@@ -1,0 +1,202 @@
+// The asynchronous forms: callbacks and coroutines, no thread per waiter.
+#include <atomic>
+#include <coroutine>
+#include <filesystem>
+#include <latch>
+#include <mutex>
+
+#include "conformance/suite.hpp"
+
+namespace interlock::conformance {
+namespace {
+
+CONFORMANCE_SUITE(Async);
+
+std::ptrdiff_t threads_now() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+/// A coroutine that runs by itself.
+struct Detached {
+  struct promise_type {
+    Detached get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+
+Detached take(Mutex mutex, std::stop_token stop, std::promise<Lease>& taken) {
+  try {
+    taken.set_value(co_await mutex.async_acquire(std::move(stop)));
+  } catch (...) {
+    taken.set_exception(std::current_exception());
+  }
+}
+
+Detached attempt(Mutex mutex, Wait wait, std::promise<Attempt>& made) {
+  made.set_value(co_await mutex.async_try_acquire(std::move(wait)));
+}
+
+TEST_P(Async, ACallbackGetsTheLeaseOnAnotherStack) {
+  COVERS(Rule<12>);
+  const Mutex mutex(client(), "r");
+  std::promise<std::thread::id> where;
+  std::promise<Attempt> made;
+  mutex.acquire_async(Wait::forever(), [&](Attempt result) {
+    where.set_value(std::this_thread::get_id());
+    made.set_value(std::move(result));
+  });
+  EXPECT_NE(where.get_future().get(), std::this_thread::get_id());
+  auto lease = made.get_future().get().value();
+  EXPECT_TRUE(lease);
+  EXPECT_FALSE(mutex.try_acquire());
+  EXPECT_EQ(lease.release(), LeaseState::released);
+}
+
+TEST_P(Async, EveryOutcomeArrivesAsAValue) {
+  COVERS(Rule<10>);
+  const Mutex mutex(client(), "r");
+  const auto held = mutex.acquire();
+  const auto outcome = [&](Wait wait) {
+    std::promise<Outcome> told;
+    mutex.acquire_async(std::move(wait), [&](const Attempt& result) {
+      EXPECT_FALSE(result);
+      told.set_value(result.outcome());
+    });
+    return told.get_future().get();
+  };
+  std::stop_source stopped;
+  stopped.request_stop();
+  EXPECT_EQ(outcome(Wait::once()), Outcome::busy);
+  EXPECT_EQ(outcome(Wait::for_(20ms)), Outcome::timed_out);
+  EXPECT_EQ(outcome(Wait::times({.attempts = 2, .first = 1ms})), Outcome::exhausted);
+  EXPECT_EQ(outcome(Wait::forever(stopped.get_token())), Outcome::cancelled);
+  EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
+}
+
+TEST_P(Async, ACoroutineAwaitsTheLease) {
+  COVERS(Rule<4>);
+  const Mutex mutex(client(), "r");
+  auto held = mutex.acquire();
+  std::promise<Lease> taken;
+  auto future = taken.get_future();
+  take(mutex, {}, taken);
+  ASSERT_TRUE(eventually([&] { return waiters("r") == 1; }));
+  EXPECT_EQ(future.wait_for(0s), std::future_status::timeout);
+  held.release();
+  EXPECT_TRUE(future.get());
+}
+
+TEST_P(Async, ACancelledCoroutineGetsTheErrorAndLeavesNothing) {
+  COVERS(Rule<9>);
+  const Mutex mutex(client(), "r");
+  const auto held = mutex.acquire();
+  std::stop_source stop;
+  std::promise<Lease> taken;
+  take(mutex, stop.get_token(), taken);
+  ASSERT_TRUE(eventually([&] { return waiters("r") == 1; }));
+  stop.request_stop();
+  try {
+    static_cast<void>(taken.get_future().get());
+    FAIL() << "it was cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::cancelled);
+  }
+  EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
+}
+
+TEST_P(Async, ACoroutineMayAskForAnAttemptInstead) {
+  COVERS(Rule<10>);
+  const Mutex mutex(client(), "r");
+  const auto held = mutex.acquire();
+  std::promise<Attempt> made;
+  attempt(mutex, Wait::for_(20ms), made);
+  EXPECT_EQ(made.get_future().get().outcome(), Outcome::timed_out);
+}
+
+TEST_P(Async, CallbacksRunOnTheExecutorThatWasGiven) {
+  COVERS(Rule<12>);
+  std::mutex mutex;
+  std::vector<std::function<void()>> work;
+  const auto locks = client({.executor = [&](std::function<void()> item) {
+    const std::lock_guard lock(mutex);
+    work.push_back(std::move(item));
+  }});
+  const auto size = [&] {
+    const std::lock_guard lock(mutex);
+    return work.size();
+  };
+  bool called = false;
+  Mutex(locks, "r").acquire_async(Wait::forever(), [&](const Attempt& result) {
+    called = true;
+    EXPECT_TRUE(result);
+  });
+  ASSERT_TRUE(eventually([&] { return size() == 1; }));
+  EXPECT_FALSE(called);
+  work.front()();
+  EXPECT_TRUE(called);
+  work.clear();
+}
+
+TEST_P(Async, ACallbackThatTakesItsTimeDoesNotHoldUpRenewals) {
+  COVERS(Rule<7>);
+  const auto locks = client();
+  const auto lease = Mutex(locks, "other", {.ttl = 1s}).acquire();
+  std::promise<void> done;
+  Mutex(locks, "r").acquire_async(Wait::forever(), [&](const Attempt&) {
+    std::this_thread::sleep_for(1500ms);
+    done.set_value();
+  });
+  done.get_future().get();
+  EXPECT_TRUE(lease);
+}
+
+TEST_P(Async, TenThousandWaitersAreServedInOrderByAFewThreads) {
+  COVERS(Rule<3>, Rule<4>, Rule<12>);
+  const int waiters_in_all = GetParam().name == "memory" ? 10000 : store().faithful() ? 500 : 30;
+  const Mutex mutex(client(), "r");
+  auto held = mutex.acquire();
+  const auto before = threads_now();
+
+  std::vector<int> served;  // one at a time: the lock is what orders it
+  std::latch all(waiters_in_all);
+  for (int i = 0; i < waiters_in_all; ++i) {
+    mutex.acquire_async(Wait::forever(), [&, i](Attempt result) {
+      ASSERT_TRUE(result);
+      served.push_back(i);
+      result->release();
+      all.count_down();
+    });
+  }
+  EXPECT_LE(threads_now() - before, 4) << "no thread per waiter";
+  held.release();
+  all.wait();
+  EXPECT_EQ(served.size(), static_cast<std::size_t>(waiters_in_all));
+  EXPECT_TRUE(std::is_sorted(served.begin(), served.end()));
+}
+
+TEST_P(Async, AThousandWaitersCanBeCancelledAtOnce) {
+  COVERS(Rule<9>);
+  const int waiters_in_all = GetParam().name == "memory" ? 1000 : 100;
+  const Mutex mutex(client(), "r");
+  const auto held = mutex.acquire();
+  std::stop_source stop;
+  std::atomic<int> cancelled = 0;
+  std::latch all(waiters_in_all);
+  for (int i = 0; i < waiters_in_all; ++i) {
+    mutex.acquire_async(Wait::forever(stop.get_token()), [&](const Attempt& result) {
+      if (result.outcome() == Outcome::cancelled) ++cancelled;
+      all.count_down();
+    });
+  }
+  stop.request_stop();
+  all.wait();
+  EXPECT_EQ(cancelled, waiters_in_all);
+  EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
+}
+
+}  // namespace
+}  // namespace interlock::conformance

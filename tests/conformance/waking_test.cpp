@@ -1,0 +1,142 @@
+// Rule 4: a release wakes exactly the next in line, and a lost wake costs a bounded delay.
+#include "conformance/seam.hpp"
+#include "conformance/suite.hpp"
+#include "conformance/wire.hpp"
+
+namespace interlock::conformance {
+namespace {
+
+CONFORMANCE_SUITE(Waking);
+
+/// A client whose waiters look around every now and then. (The memory store's take ten seconds.)
+std::unique_ptr<Backend> impatient(std::unique_ptr<Backend> store, std::shared_ptr<Wire> wire) {
+  auto wired = std::make_unique<Wired>(std::move(store), std::move(wire), kPatience);
+  wired->adjust().heartbeat = std::min<Duration>(wired->traits().heartbeat, 1s);
+  return wired;
+}
+
+TEST_P(Waking, AReleaseWakesExactlyTheNext) {
+  COVERS(Rule<4>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  const auto holder = claim_of("r");
+  const std::vector<Claim> line{claim_of("r"), claim_of("r"), claim_of("r")};
+  ASSERT_EQ(seam.acquire(holder).verdict, Verdict::granted);
+  for (const auto& waiter : line) ASSERT_EQ(seam.acquire(waiter).verdict, Verdict::queued);
+  EXPECT_TRUE(seam.wakes().empty());
+
+  seam.release(holder);
+  EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(line[0].owner); }));
+  seam.idle(50ms);
+  EXPECT_FALSE(seam.woken(line[1].owner));
+  EXPECT_FALSE(seam.woken(line[2].owner));
+}
+
+TEST_P(Waking, TheNextIsWokenInWhicheverClientItWaits) {
+  COVERS(Rule<4>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam here(store().open());
+  Seam there(store().open());
+  const auto holder = claim_of("r");
+  const auto next = claim_of("r");
+  const auto last = claim_of("r");
+  ASSERT_EQ(here.acquire(holder).verdict, Verdict::granted);
+  ASSERT_EQ(there.acquire(next).verdict, Verdict::queued);
+  ASSERT_EQ(here.acquire(last).verdict, Verdict::queued);
+  here.release(holder);
+  EXPECT_TRUE(eventually([&] { return there.idle(1ms), there.woken(next.owner); }));
+  EXPECT_FALSE(here.woken(last.owner));
+}
+
+TEST_P(Waking, AllReadersAtTheHeadAreWokenAndNoWriterBehindThem) {
+  COVERS(Rule<4>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  const auto writer = claim_of("r");
+  const auto reader1 = claim_of({shared("r")});
+  const auto reader2 = claim_of({shared("r")});
+  const auto next_writer = claim_of("r");
+  const auto late_reader = claim_of({shared("r")});
+  ASSERT_EQ(seam.acquire(writer).verdict, Verdict::granted);
+  for (const auto& claim : {reader1, reader2, next_writer, late_reader}) {
+    ASSERT_EQ(seam.acquire(claim).verdict, Verdict::queued);
+  }
+  seam.release(writer);
+  EXPECT_TRUE(eventually([&] {
+    return seam.idle(1ms), seam.woken(reader1.owner) && seam.woken(reader2.owner);
+  }));
+  EXPECT_FALSE(seam.woken(next_writer.owner));
+  EXPECT_FALSE(seam.woken(late_reader.owner));
+}
+
+TEST_P(Waking, AWaiterThatLeavesWakesWhomItHeldBack) {
+  COVERS(Rule<4>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  const auto reader = claim_of({shared("r")});
+  const auto writer = claim_of("r");
+  const auto held_back = claim_of({shared("r")});
+  ASSERT_EQ(seam.acquire(reader).verdict, Verdict::granted);
+  ASSERT_EQ(seam.acquire(writer).verdict, Verdict::queued);
+  ASSERT_EQ(seam.acquire(held_back).verdict, Verdict::queued);
+  EXPECT_EQ(seam.release(writer).verdict, Verdict::queued);
+  EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(held_back.owner); }));
+}
+
+TEST_P(Waking, ALostWakeCostsABoundedDelayAndNotAHang) {
+  COVERS(Rule<4>);
+  const auto wire = std::make_shared<Wire>();
+  wire->deafen();
+  const Client deaf(impatient(store().open(), wire));
+  const auto other = client();
+  auto lease = Mutex(other, "r").acquire();
+  auto waiting = queue_up(Mutex(deaf, "r"));
+  lease.release();
+  EXPECT_TRUE(waiting.lease());
+}
+
+TEST_P(Waking, AnExpiryIsNoticedByTheWaiterThoughNobodyTells) {
+  COVERS(Rule<4>, Rule<6>);
+  Seam seam(store().open());
+  ASSERT_EQ(seam.acquire(claim_of("r", 200ms)).verdict, Verdict::granted);
+  const auto wire = std::make_shared<Wire>();
+  wire->deafen();
+  const Client deaf(impatient(store().open(), wire));
+  EXPECT_TRUE(Mutex(deaf, "r").try_acquire_for(kPatience));
+}
+
+TEST_P(Waking, HandoffsAreToldAndNotFoundByPolling) {
+  COVERS(Rule<4>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  constexpr int kRounds = 100;
+  const std::vector<Client> clients{client(), client()};
+  const auto start = BootClock::now();
+  {
+    std::vector<std::jthread> players;
+    for (const auto& locks : clients) {
+      players.emplace_back([locks] {
+        const Mutex mutex(locks, "r");
+        for (int i = 0; i < kRounds; ++i) mutex.acquire().release();
+      });
+    }
+  }
+  EXPECT_LT(BootClock::now() - start, std::min<Duration>(kPatience, kRounds * clients[0].traits().heartbeat) / 2);
+}
+
+TEST_P(Waking, EverybodyInALongLineIsServed) {
+  COVERS(Rule<3>, Rule<4>);
+  const std::vector<Client> clients{client(), client(), client()};
+  int served = 0;
+  std::vector<std::jthread> line;
+  for (std::size_t i = 0; i < 30; ++i) {
+    line.emplace_back([&, locks = clients[i % clients.size()]] {
+      const auto lease = Mutex(locks, "r").acquire();
+      ++served;
+    });
+  }
+  line.clear();
+  EXPECT_EQ(served, 30);
+}
+
+}  // namespace
+}  // namespace interlock::conformance
