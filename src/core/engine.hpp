@@ -40,6 +40,35 @@ class Listener {
   virtual void leave() noexcept = 0;
 };
 
+/// Alive while this thread may be the store's own, which must not destroy the store.
+struct OnStoreThread {
+  OnStoreThread() noexcept { ++depth; }
+  OnStoreThread(const OnStoreThread&) = delete;
+  OnStoreThread& operator=(const OnStoreThread&) = delete;
+  ~OnStoreThread() { --depth; }
+  static inline thread_local int depth = 0;
+};
+
+/// What a reply holds on to. A reply ends on the store's thread, perhaps as the last one that kept
+/// the engine alive.
+template <class T>
+class Kept {
+ public:
+  explicit Kept(std::shared_ptr<T> object) noexcept : object_(std::move(object)) {}
+  Kept(const Kept&) = default;
+  Kept(Kept&&) noexcept = default;
+  Kept& operator=(const Kept&) = delete;
+  Kept& operator=(Kept&&) = delete;
+  ~Kept() {
+    const OnStoreThread here;
+    object_.reset();
+  }
+  T* operator->() const noexcept { return object_.get(); }
+
+ private:
+  std::shared_ptr<T> object_;
+};
+
 class Engine final : public AtExit, public std::enable_shared_from_this<Engine> {
  public:
   static std::shared_ptr<Engine> make(std::unique_ptr<Backend> backend, ClientOptions options);

@@ -129,7 +129,7 @@ void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) 
   const auto sent = engine_->now();
   engine_->backend().renew(
       claim, {.deadline = deadline},
-      [self = shared_from_this(), claim, generation, sent](Answer answer) {
+      [self = Kept(shared_from_this()), claim, generation, sent](Answer answer) {
         self->engine_->note(claim, answer);
         std::unique_lock relock(self->mutex_);
         if (self->generation_ != generation || (self->changing_ && answer.verdict == Verdict::lost))
