@@ -24,12 +24,15 @@ void Keeper::schedule(const std::shared_ptr<Task>& task, TimePoint at) {
         (void)take(task->index_);
         return;
       }
+      if (at == task->at_) return;
       const bool earlier = at < task->at_;
       task->at_ = at;
+      task->order_ = ++last_order_;
       earlier ? sift_up(task->index_) : sift_down(task->index_);
     } else {
       if (at == TimePoint::max()) return;
       task->at_ = at;
+      task->order_ = ++last_order_;
       heap_.push_back(task);
       task->index_ = heap_.size() - 1;
       sift_up(task->index_);
@@ -88,11 +91,15 @@ void Keeper::place(std::size_t index, std::shared_ptr<Task> task) {
   heap_[index] = std::move(task);
 }
 
+bool Keeper::before(const Task& a, const Task& b) noexcept {
+  return a.at_ != b.at_ ? a.at_ < b.at_ : a.order_ < b.order_;
+}
+
 void Keeper::sift_up(std::size_t index) {
   auto task = std::move(heap_[index]);
   while (index > 0) {
     const auto parent = (index - 1) / 2;
-    if (heap_[parent]->at_ <= task->at_) break;
+    if (before(*heap_[parent], *task)) break;
     place(index, std::move(heap_[parent]));
     index = parent;
   }
@@ -104,8 +111,8 @@ void Keeper::sift_down(std::size_t index) {
   while (true) {
     auto child = 2 * index + 1;
     if (child >= heap_.size()) break;
-    if (child + 1 < heap_.size() && heap_[child + 1]->at_ < heap_[child]->at_) ++child;
-    if (heap_[child]->at_ >= task->at_) break;
+    if (child + 1 < heap_.size() && before(*heap_[child + 1], *heap_[child])) ++child;
+    if (before(*task, *heap_[child])) break;
     place(index, std::move(heap_[child]));
     index = child;
   }
@@ -118,7 +125,7 @@ std::shared_ptr<Keeper::Task> Keeper::take(std::size_t index) {
   auto last = std::move(heap_.back());
   heap_.pop_back();
   if (index < heap_.size()) {
-    const bool earlier = last->at_ < taken->at_;
+    const bool earlier = before(*last, *taken);
     place(index, std::move(last));
     earlier ? sift_up(index) : sift_down(index);
   }

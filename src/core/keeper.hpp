@@ -2,6 +2,7 @@
 // it never waits for anything but time: no store call on it may block.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -28,6 +29,7 @@ class Keeper {
     static constexpr std::size_t kNowhere = ~std::size_t{0};
     std::size_t index_ = kNowhere;
     TimePoint at_{};
+    std::uint64_t order_ = 0;  // among those of one time: who came first
   };
 
   explicit Keeper(std::shared_ptr<Clock> clock) : clock_(std::move(clock)), signal_(*clock_) {}
@@ -50,6 +52,7 @@ class Keeper {
 
  private:
   void run();
+  static bool before(const Task& a, const Task& b) noexcept;
   void sift_up(std::size_t index);
   void sift_down(std::size_t index);
   void place(std::size_t index, std::shared_ptr<Task> task);
@@ -59,6 +62,7 @@ class Keeper {
   Signal signal_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Task>> heap_;  // the earliest first; each task knows its index
+  std::uint64_t last_order_ = 0;
   TimePoint sleeps_until_ = TimePoint::min();
   bool stop_ = false;
   std::thread thread_;
