@@ -56,7 +56,9 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
       return {};
     case Verdict::busy:
       place_.reset();
-      if (plan_.one_shot) return finish(Outcome::busy, false);
+      // A store with a queue says busy to a waiter only if the wait would never end: two holders
+      // that want to become stronger.
+      if (plan_.one_shot || queue()) return finish(Outcome::busy, false);
       if (plan_.tries) {
         if (attempts_ >= plan_.tries->attempts) return finish(Outcome::exhausted, false);
         return pause(now, *plan_.tries, attempts_);
