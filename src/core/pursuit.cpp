@@ -79,21 +79,22 @@ void Pursuit::due(TimePoint) {
 }
 
 void Pursuit::post(Mail mail) {
+  bool late = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!over_) {
+    late = over_;
+    if (!late) {
       mail_.push_back(std::move(mail));
-      if (blocking_) {
-        signal_.set();
-      } else {
-        engine_->keeper().schedule(shared_from_this(), TimePoint{});
-      }
-      return;
+      if (!blocking_) engine_->keeper().schedule(shared_from_this(), TimePoint{});
     }
   }
-  // Too late. The machine only says whether the reply left something behind.
-  if (mail.kind == Mail::Kind::reply) {
-    perform(machine_.reply(engine_->now(), mail.call, mail.sent, std::move(mail.answer)), {});
+  if (late) {
+    // The machine only says whether the reply left something behind.
+    if (mail.kind == Mail::Kind::reply) {
+      perform(machine_.reply(engine_->now(), mail.call, mail.sent, std::move(mail.answer)), {});
+    }
+  } else if (blocking_) {
+    signal_.set();  // without the lock, which is the first thing the sleeper takes
   }
 }
 

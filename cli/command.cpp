@@ -1,0 +1,70 @@
+#include "command.hpp"
+
+#include <algorithm>
+#include <iostream>
+
+#include "terminal.hpp"
+
+namespace cli {
+
+namespace {
+
+class Help : public CLI::Formatter {
+ public:
+  explicit Help(std::string usage) : usage_(std::move(usage)) {}
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return "\nUsage: interlock " + usage_ + "\n";
+  }
+
+ private:
+  std::string usage_;
+};
+
+}  // namespace
+
+Parser::Parser(const std::string& usage, const std::string& description,
+               const std::string& examples)
+    : CLI::App(description), command_(usage.substr(0, usage.find(' '))), usage_(usage) {
+  set_help_flag("-h,--help", "Show this");
+  footer(examples.empty() ? "" : "Examples:\n" + examples);
+  add_common(*this, common);
+}
+
+void Parser::add_names(std::vector<std::string>& names, const std::string& what,
+                       const std::string& title) {
+  names_ = &names;
+  usage_ += "\n\n  " + title + std::string(28 - title.size(), ' ') + what;
+  allow_extras();
+}
+
+void Parser::add_json(bool& json) { add_flag("--json", json, "For programs; see interlock(1)"); }
+
+void Parser::read(std::vector<std::string> arguments) {
+  const auto separator = std::find(arguments.begin(), arguments.end(), "--");
+  std::vector<std::string> literal(separator == arguments.end() ? separator : separator + 1,
+                                   arguments.end());
+  arguments.erase(separator, arguments.end());
+  formatter(std::make_shared<Help>(usage_));
+  get_formatter()->column_width(30);
+  try {
+    std::reverse(arguments.begin(), arguments.end());
+    parse(std::move(arguments));
+    for (auto& word : remaining()) {
+      if (word.size() > 1 && word.front() == '-') throw CLI::ExtrasError({word});
+      if (names_ != nullptr) names_->push_back(std::move(word));
+    }
+    if (names_ != nullptr) names_->insert(names_->end(), literal.begin(), literal.end());
+  } catch (const CLI::CallForHelp&) {
+    std::cout << help();
+    throw HelpShown();
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string(error.what()) + " (see: interlock " + command_ + " --help)");
+  }
+  start_logging(common.verbose);
+}
+
+void complain(const std::string& message) {
+  std::cerr << "interlock: " + printable(message) + "\n" << std::flush;
+}
+
+}  // namespace cli

@@ -1,0 +1,63 @@
+// The commands, and what all of them share: how arguments are read and how errors are told.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "options.hpp"
+
+namespace cli {
+
+/// What was typed after the name of the command.
+struct Arguments {
+  std::vector<std::string> before;  ///< for run: up to the first "--"; for the others: all
+  std::vector<std::string> after;   ///< for run: the rest
+  bool separated = false;           ///< there was a "--"
+};
+
+int run(const Arguments& arguments);
+int acquire(const Arguments& arguments);
+int extend(const Arguments& arguments);
+int release(const Arguments& arguments);
+int who(const Arguments& arguments);
+int list(const Arguments& arguments);
+int watch(const Arguments& arguments);
+int break_lock(const Arguments& arguments);
+int repair(const Arguments& arguments);
+
+/// The command line makes no sense; the message says how it would.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// Help was asked for, and given.
+struct HelpShown {};
+
+/// One command's options. Every command gets its own parser, so that a lock may have the name of
+/// a command.
+class Parser : public CLI::App {
+ public:
+  /// `usage`: what follows "interlock", as in "who [OPTIONS] NAME…".
+  Parser(const std::string& usage, const std::string& description, const std::string& examples);
+
+  /// Where the words go that are no options, taken literally. (CLI11 itself would make two of
+  /// "[a,b]".)
+  void add_names(std::vector<std::string>& names, const std::string& what,
+                 const std::string& title = "NAME");
+  void add_json(bool& json);
+
+  /// Throws UsageError or HelpShown. Starts the log.
+  void read(std::vector<std::string> arguments);
+
+  Common common;
+
+ private:
+  std::string command_;
+  std::string usage_;
+  std::vector<std::string>* names_ = nullptr;
+};
+
+/// "interlock: …" on stderr, one line.
+void complain(const std::string& message);
+
+}  // namespace cli

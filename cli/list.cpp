@@ -1,0 +1,78 @@
+// who and list: what is locked, by whom, and who waits.
+#include <algorithm>
+#include <iostream>
+
+#include "command.hpp"
+#include "show.hpp"
+#include "terminal.hpp"
+
+namespace cli {
+
+int who(const Arguments& arguments) {
+  std::vector<std::string> names;
+  bool json = false;
+  Parser parser("who [OPTIONS] NAME…",
+                "Shows who holds each of the locks. Exit status 1 if nobody holds any of them.",
+                "  interlock who nightly\n");
+  parser.add_names(names, "The locks to look at");
+  parser.add_json(json);
+  parser.read(arguments.before);
+  if (names.empty()) throw UsageError("whose? interlock who NAME…; interlock list shows all");
+  for (const auto& name : names) interlock::check_resource(name);
+  const auto client = open_store(parser.common);
+  const auto snapshot = client.inspect({.resources = names});
+  bool held = false;
+  for (const auto& state : snapshot.resources) held = held || !state.holders.empty();
+  if (json) {
+    print_json(to_json(snapshot, client.traits().where));
+    return held ? kOk : kNothing;
+  }
+  for (const auto& name : names) {
+    const auto state = std::find_if(snapshot.resources.begin(), snapshot.resources.end(),
+                                    [&](const auto& each) { return each.resource == name; });
+    if (state == snapshot.resources.end() || state->holders.empty()) {
+      std::cout << printable(name) << ": free\n";
+      continue;
+    }
+    for (const auto& entry : state->holders) {
+      std::cout << printable(name) << ": ";
+      if (entry.ancestor) {
+        std::cout << "something below it is held";
+      } else if (entry.mode == interlock::Mode::slots) {
+        std::cout << entry.slots << " of " << state->capacity << " held";
+      } else {
+        std::cout << (entry.mode == interlock::Mode::shared ? "shared" : "held");
+      }
+      std::cout << " by " << printable(describe(entry.who)) << " for " << for_people(entry.age)
+                << ", " << for_people(entry.remaining) << " left";
+      if (!state->waiters.empty()) std::cout << ", " << state->waiters.size() << " waiting";
+      std::cout << '\n';
+    }
+  }
+  return held ? kOk : kNothing;
+}
+
+int list(const Arguments& arguments) {
+  std::vector<std::string> prefix;
+  bool json = false;
+  bool all = false;
+  Parser parser("list [OPTIONS] [PREFIX]",
+                "Shows all locks whose name begins with PREFIX: their holders, and those who wait,\n"
+                "in their order.",
+                "  interlock list billing:\n  interlock list --json | jq .resources\n");
+  parser.add_names(prefix, "Only names that begin with it", "PREFIX");
+  parser.add_flag("-a,--all", all, "Also what is held only because something below it is");
+  parser.add_json(json);
+  parser.read(arguments.before);
+  if (prefix.size() > 1) throw UsageError("only one prefix can be given");
+  const auto client = open_store(parser.common);
+  const auto snapshot = client.inspect({.prefix = prefix.empty() ? "" : prefix.front()});
+  if (json) {
+    print_json(to_json(snapshot, client.traits().where));
+    return kOk;
+  }
+  for (const auto& line : table(snapshot, all)) std::cout << line << '\n';
+  return kOk;
+}
+
+}  // namespace cli

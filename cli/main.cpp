@@ -1,0 +1,146 @@
+// interlock: the command line. Finds the command, runs it, and turns what went wrong into one line
+// and an exit status.
+#include <algorithm>
+#include <array>
+#include <clocale>
+#include <cstring>
+#include <iostream>
+#include <numeric>
+
+#include "command.hpp"
+#include "interlock/version.hpp"
+
+namespace {
+
+using cli::Arguments;
+
+struct Command {
+  const char* name;
+  const char* summary;
+  int (*run)(const Arguments&);
+};
+
+constexpr std::array kCommands = {
+    Command{"run", "Run a command under a lock", cli::run},
+    Command{"acquire", "Take a lock and print a token for it", cli::acquire},
+    Command{"extend", "Give a token's lock more time", cli::extend},
+    Command{"release", "Give a token's lock back", cli::release},
+    Command{"who", "Who holds a lock?", cli::who},
+    Command{"list", "All locks, holders and waiters", cli::list},
+    Command{"watch", "The same, live", cli::watch},
+    Command{"break", "Take a lock away from its holder", cli::break_lock},
+    Command{"repair", "Mend a damaged file store", cli::repair},
+};
+
+constexpr const char* kExamples = R"(
+Examples:
+  interlock run nightly -- ./backup.sh        one at a time, others wait in line
+  interlock run -n nightly -- ./backup.sh     or give up at once (exit status 75)
+  interlock run -w 10s db --also cache -- make migrate
+  interlock run --slots 4 encode -- ffmpeg …  four at a time
+  interlock who nightly                       who is in the way?
+  token=$(interlock acquire deploy --ttl 10m) … interlock release "$token"
+
+The store: --url URL, else $INTERLOCK_URL, else a directory of yours on this machine.
+More: interlock COMMAND --help, man interlock
+)";
+
+void show_help() {
+  std::cout << "Interlock: one at a time, across processes and machines.\n\n"
+               "Usage: interlock [--url URL] [-v] COMMAND …\n\nCommands:\n";
+  for (const auto& command : kCommands) {
+    std::cout << "  " << command.name << std::string(10 - std::strlen(command.name), ' ')
+              << command.summary << '\n';
+  }
+  std::cout << kExamples;
+}
+
+// Levenshtein's distance, for "did you mean".
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+const Command& find(const std::string& name) {
+  const auto* found = std::find_if(kCommands.begin(), kCommands.end(),
+                                   [&](const Command& command) { return command.name == name; });
+  if (found != kCommands.end()) return *found;
+  const auto* nearest = std::min_element(
+      kCommands.begin(), kCommands.end(), [&](const Command& a, const Command& b) {
+        return distance(name, a.name) < distance(name, b.name);
+      });
+  std::string hint = "see: interlock --help";
+  if (distance(name, nearest->name) <= std::max<std::size_t>(2, name.size() / 2)) {
+    hint = "did you mean \"" + std::string(nearest->name) + "\"?";
+  }
+  throw cli::UsageError("there is no command \"" + name + "\"; " + hint);
+}
+
+int interlock_main(std::vector<std::string> words) {
+  // The command is the first word that is neither an option nor the value of one.
+  std::size_t at = 0;
+  while (at < words.size() && words[at].starts_with("-") && words[at] != "--") {
+    if (words[at] == "--version") {
+      std::cout << "interlock " << INTERLOCK_VERSION << '\n';
+      return cli::kOk;
+    }
+    at += words[at] == "--url" ? 2 : 1;
+  }
+  if (at < words.size() && words[at] == "help") {
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
+    if (at < words.size()) words.emplace_back("--help");
+  }
+  if (at >= words.size()) {
+    const auto last = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+      return word != "-h" && word != "--help" && word != "-v" && word != "--verbose" &&
+             !word.starts_with("--url");
+    });
+    if (last != words.end() && !words[0].starts_with("--url")) {
+      throw cli::UsageError("there is no option " + *last + "; see: interlock --help");
+    }
+    show_help();
+    return cli::kOk;
+  }
+  const Command& command = find(words[at]);
+  words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
+  Arguments arguments{.before = std::move(words), .after = {}, .separated = false};
+  if (command.run == cli::run) {
+    auto& before = arguments.before;
+    const auto separator = std::find(before.begin(), before.end(), "--");
+    if (separator != before.end()) {
+      arguments.separated = true;
+      arguments.after.assign(separator + 1, before.end());
+      before.erase(separator, before.end());
+    }
+  }
+  return command.run(arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::setlocale(LC_CTYPE, "");
+  try {
+    return interlock_main(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  } catch (const cli::HelpShown&) {
+    return cli::kOk;
+  } catch (const cli::UsageError& error) {
+    cli::complain(error.what());
+    return cli::kUsage;
+  } catch (const interlock::Error& error) {
+    cli::complain(error.what());
+    return cli::exit_code(error.errc());
+  } catch (const std::exception& error) {
+    cli::complain(error.what());
+    return cli::kSoftware;
+  }
+}

@@ -1,0 +1,58 @@
+// What can be given on the command line, in one place: the store, and what to claim of it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "events.hpp"
+#include "exit_code.hpp"
+#include "interlock/client.hpp"
+
+namespace cli {
+
+/// For every command.
+struct Common {
+  std::string url;  ///< --url; empty: not given
+  bool verbose = false;
+};
+
+void add_common(CLI::App& app, Common& common);
+
+/// By --url, then INTERLOCK_URL, then the file store in the user's runtime directory.
+std::string store_url(const Common& common);
+/// Opens it. Throws Error for a store that nobody else would see.
+interlock::Client open_store(const Common& common, std::shared_ptr<Events> events = {});
+
+/// For the commands that take a lock.
+struct ClaimOptions {
+  std::vector<std::string> names;
+  std::vector<std::string> also;
+  bool shared = false;
+  std::uint32_t slots = 0;
+  bool no_wait = false;
+  std::optional<interlock::Duration> wait;
+  interlock::Duration ttl{};
+  std::string label;
+  std::string identity;
+  std::int32_t priority = 0;
+  int busy_code = kBusy;
+
+  [[nodiscard]] std::vector<interlock::Part> parts() const;
+  [[nodiscard]] interlock::Options options() const;
+  [[nodiscard]] interlock::Wait how_long() const;
+  /// "nightly", or "nightly and 2 more", for messages.
+  [[nodiscard]] std::string title() const;
+};
+
+/// All of them but the names.
+void add_claim(CLI::App& app, ClaimOptions& claim, interlock::Duration default_ttl);
+
+/// An option that takes "10s", "1m30s", "250ms", and refuses a bare number.
+CLI::Option* add_duration(CLI::App& app, const std::string& name, const std::string& what,
+                          std::function<void(interlock::Duration)> then);
+
+}  // namespace cli

@@ -1,0 +1,144 @@
+// interlock run: takes the lock, runs the command, gives the lock back.
+#include <sys/wait.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "command.hpp"
+#include "interlock/backend.hpp"
+#include "supervisor.hpp"
+#include "waiting.hpp"
+
+namespace cli {
+
+namespace {
+
+constexpr const char* kExamples =
+    "  interlock run nightly -- ./backup.sh\n"
+    "  interlock run -n nightly -- ./backup.sh || test $? = 75\n"
+    "  interlock run -w 1m30s account:1 --also account:2 -- ./transfer.sh\n"
+    "  interlock run --shared config -- ./read-it.sh\n"
+    "  interlock run --slots 4 encode -- ffmpeg -i in.mkv out.mp4\n"
+    "\nExit status: the command's own (128+n if signal n ended it); 75 taken or waited too long,\n"
+    "76 the lock was lost and the command ended, 69 no store, 64 usage, 127 no such command.\n";
+
+struct Wanted {
+  Common common;
+  ClaimOptions claim;
+  std::vector<std::string> command;
+};
+
+Wanted read(const Arguments& arguments) {
+  Wanted wanted;
+  Parser parser("run [OPTIONS] NAME [--also NAME…] -- COMMAND…",
+                "Takes the lock NAME, runs the command, and gives the lock back.", kExamples);
+  auto& names = wanted.claim.names;
+  parser.add_names(names, "What to lock");
+  add_claim(parser, wanted.claim, std::chrono::seconds(30));
+  parser.read(arguments.before);
+  wanted.common = parser.common;
+  wanted.command = arguments.after;
+  if (!arguments.separated) {
+    throw UsageError("put -- before the command: interlock run NAME -- COMMAND…");
+  }
+  auto& command = wanted.command;
+  if (names.empty() && !command.empty()) {  // a name that looks like an option: run -- -name …
+    names.push_back(command.front());
+    command.erase(command.begin());
+    if (!command.empty() && command.front() == "--") command.erase(command.begin());
+  }
+  if (names.empty()) throw UsageError("what to lock? interlock run NAME -- COMMAND…");
+  if (command.empty()) {
+    throw UsageError("no command to run: interlock run " + names.front() + " -- COMMAND…");
+  }
+  if (wanted.claim.label.empty()) {
+    wanted.claim.label = std::filesystem::path(command.front()).filename().string();
+  }
+  return wanted;
+}
+
+std::vector<std::string> environment(const Wanted& wanted, const interlock::Client& client,
+                                     const interlock::Lease& lease) {
+  std::vector<std::string> variables{"INTERLOCK_RESOURCE=" + wanted.claim.names.front(),
+                                     "INTERLOCK_OWNER=" + lease.owner().to_string()};
+  if (client.traits().fences) {
+    const auto fence = lease.fence(wanted.claim.names.front());
+    variables.push_back("INTERLOCK_FENCE=" + std::to_string(fence.value));
+  } else {
+    variables.emplace_back("INTERLOCK_FENCE");  // not one of a lock around us
+  }
+  // A password is nothing that a command's environment should show.
+  const auto& url = wanted.common.url;
+  if (!url.empty() && interlock::Url::parse(url).password.empty()) {
+    variables.push_back("INTERLOCK_URL=" + url);
+  }
+  return variables;
+}
+
+std::string why_lost(const interlock::Lease& lease, const Events& events) {
+  if (auto reason = lease.lost_reason(); !reason.empty()) return reason;
+  if (auto problem = events.renewal_problem(); !problem.empty()) return problem;
+  return "it could not be renewed in time";
+}
+
+/// Gives the lock back. True: it had been ours all the time.
+bool give_back(interlock::Lease& lease, const std::string& title) {
+  try {
+    return lease.release() == interlock::LeaseState::released;
+  } catch (const interlock::Error& error) {
+    complain(title + ": could not be released, so it may stay taken for up to its TTL: " +
+             error.message());
+    return true;
+  }
+}
+
+int not_started(const std::string& command, int why) {
+  complain(command + ": " + (why == ENOENT ? "command not found" : std::strerror(why)));
+  return why == ENOENT ? kNotFound : kNotExecutable;
+}
+
+int finish(const Ended& ended, interlock::Lease& lease, const Events& events, const Wanted& wanted) {
+  const auto title = wanted.claim.title();
+  const bool was_ours = give_back(lease, title);
+  switch (ended.how) {
+    case Ended::How::not_started:
+      return not_started(wanted.command.front(), ended.value);
+    case Ended::How::for_the_lease:
+      complain(title + ": the lock was lost (" + why_lost(lease, events) +
+               "), so the command was ended");
+      return kLost;
+    case Ended::How::unguarded:
+      complain(title + ": the process that guards the command was killed, so the command was, too");
+      return by_signal(SIGKILL);
+    case Ended::How::by_itself:
+      break;
+  }
+  if (!was_ours) {
+    complain(title + ": the lock was lost while the command ran (" + why_lost(lease, events) + ")");
+    return kLost;
+  }
+  return WIFSIGNALED(ended.value) ? by_signal(WTERMSIG(ended.value)) : WEXITSTATUS(ended.value);
+}
+
+}  // namespace
+
+int run(const Arguments& arguments) {
+  const Wanted wanted = read(arguments);
+  // The order matters: signals are blocked before any thread starts, the guardian is forked while
+  // there is none, and it ends last, when the lock is free again.
+  const Signals signals;
+  Guardian guardian(wanted.command, signals);
+  const auto events = std::make_shared<Events>(wanted.common.verbose);
+  const auto client = open_store(wanted.common, events);
+  auto options = wanted.claim.options();
+  options.process = guardian.pid();
+
+  auto waited = wait_for_lock(client, wanted.claim, options, *events, signals, &guardian);
+  if (!waited.lease) return waited.exit_status;
+  auto& lease = *waited.lease;
+  const Ended ended =
+      Supervisor(guardian, lease, *events, signals).run(environment(wanted, client, lease));
+  return finish(ended, lease, *events, wanted);
+}
+
+}  // namespace cli

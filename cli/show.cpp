@@ -1,0 +1,163 @@
+#include "show.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+
+#include "interlock/duration.hpp"
+#include "terminal.hpp"
+
+namespace cli {
+
+namespace {
+
+using interlock::Duration;
+using interlock::Entry;
+using interlock::Mode;
+using interlock::ResourceState;
+
+using Row = std::array<std::string, 7>;
+
+std::string mode_of(const Entry& entry, std::uint32_t capacity) {
+  if (entry.ancestor) return "below";
+  if (entry.mode != Mode::slots) return std::string(interlock::to_string(entry.mode));
+  return std::to_string(entry.slots) + " of " + std::to_string(capacity);
+}
+
+std::string host_and_pid(const interlock::Who& who) {
+  std::string text = who.host;
+  if (who.pid != 0) text.append(":").append(std::to_string(who.pid));
+  return text;
+}
+
+Row row(const ResourceState& state, const Entry& entry, const std::string& what) {
+  return {printable(state.resource),
+          what,
+          mode_of(entry, state.capacity),
+          printable(host_and_pid(entry.who)),
+          for_people(entry.age),
+          for_people(entry.remaining),
+          printable(entry.who.label)};
+}
+
+nlohmann::ordered_json to_json(const Entry& entry) {
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
+  return {{"owner", entry.owner.brief()},
+          {"mode", interlock::to_string(entry.mode)},
+          {"slots", entry.slots},
+          {"ancestor", entry.ancestor},
+          {"label", entry.who.label},
+          {"identity", entry.who.identity},
+          {"host", entry.who.host},
+          {"pid", entry.who.pid},
+          {"priority", entry.priority},
+          {"age_ms", duration_cast<milliseconds>(entry.age).count()},
+          {"remaining_ms", duration_cast<milliseconds>(entry.remaining).count()}};
+}
+
+}  // namespace
+
+std::string describe(const interlock::Who& who) {
+  std::string text = who.host.empty() ? "an unknown host" : host_and_pid(who);
+  if (!who.label.empty()) text += " (" + who.label + ")";
+  return text;
+}
+
+std::string for_people(Duration duration) {
+  using std::chrono::seconds;
+  if (duration >= seconds(1)) duration = std::chrono::floor<seconds>(duration);
+  return interlock::format_duration(std::chrono::floor<std::chrono::milliseconds>(duration));
+}
+
+std::vector<std::string> table(const interlock::Snapshot& snapshot, bool all) {
+  std::vector<Row> rows{{"NAME", "STATE", "MODE", "HOST:PID", "AGE", "LEFT", "LABEL"}};
+  for (const auto& state : snapshot.resources) {
+    for (const auto& entry : state.holders) {
+      if (all || !entry.ancestor) rows.push_back(row(state, entry, "held"));
+    }
+    int place = 0;
+    for (const auto& entry : state.waiters) {
+      ++place;
+      if (all || !entry.ancestor) {
+        rows.push_back(row(state, entry, "waiting " + std::to_string(place)));
+      }
+    }
+  }
+  std::vector<std::string> lines;
+  if (rows.size() == 1) return lines;
+  std::array<int, std::tuple_size_v<Row>> widths{};
+  for (const auto& cells : rows) {
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], width(cells[i]));
+  }
+  for (const auto& cells : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      line += cells[i];
+      line.append(static_cast<std::size_t>(widths[i] - width(cells[i]) + 2), ' ');
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+nlohmann::ordered_json to_json(const interlock::Snapshot& snapshot, const std::string& store) {
+  auto resources = nlohmann::ordered_json::array();
+  for (const auto& state : snapshot.resources) {
+    auto holders = nlohmann::ordered_json::array();
+    for (const auto& entry : state.holders) {
+      auto holder = to_json(entry);
+      holder["fence"] = entry.fence.value;
+      holders.push_back(std::move(holder));
+    }
+    auto waiters = nlohmann::ordered_json::array();
+    for (const auto& entry : state.waiters) {
+      auto waiter = to_json(entry);
+      waiter["place"] = waiters.size() + 1;
+      waiters.push_back(std::move(waiter));
+    }
+    resources.push_back({{"resource", state.resource},
+                         {"capacity", state.capacity},
+                         {"holders", std::move(holders)},
+                         {"waiters", std::move(waiters)}});
+  }
+  return {{"store", store}, {"resources", std::move(resources)}};
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+}
+
+std::string in_the_way(const interlock::Client& client, const std::vector<interlock::Part>& parts,
+                       const std::optional<interlock::Owner>& us) {
+  interlock::Query query;
+  for (const auto& part : parts) {
+    query.resources.push_back(part.resource);
+    for (auto& above : interlock::ancestors(part.resource)) {
+      query.resources.push_back(std::move(above));
+    }
+  }
+  const auto snapshot = client.inspect(query);
+  const auto asked_for = [&](const std::string& name) {
+    return std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part.resource == name; });
+  };
+  for (const auto& state : snapshot.resources) {
+    // Above what we ask for, only those are in the way that hold all of it.
+    const auto holder = std::find_if(state.holders.begin(), state.holders.end(), [&](const Entry& entry) {
+      return asked_for(state.resource) || entry.mode == Mode::exclusive;
+    });
+    if (holder == state.holders.end()) continue;
+    std::string text = parts.size() > 1 || !asked_for(state.resource) ? state.resource + " is " : "";
+    text += "held by " + describe(holder->who) + " for " + for_people(holder->age);
+    if (state.holders.size() > 1) text += " and " + std::to_string(state.holders.size() - 1) + " more";
+    const auto place = std::find_if(state.waiters.begin(), state.waiters.end(),
+                                    [&](const Entry& entry) { return us && entry.owner == *us; });
+    const auto ahead = place == state.waiters.end() ? 0 : place - state.waiters.begin();
+    if (ahead > 0) text += ", " + std::to_string(ahead) + " ahead of you";
+    return text;
+  }
+  return {};
+}
+
+}  // namespace cli

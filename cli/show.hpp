@@ -1,0 +1,33 @@
+// Holders and waiters, for people and for programs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interlock/client.hpp"
+
+namespace cli {
+
+/// "host:123 (label)".
+std::string describe(const interlock::Who& who);
+
+/// Whole seconds from a second on: nobody needs "2m10.483s".
+std::string for_people(interlock::Duration duration);
+
+/// A table with a line for each holder and waiter. Without `all`, those are left out that are only
+/// there because something below is locked. Empty if there is none.
+std::vector<std::string> table(const interlock::Snapshot& snapshot, bool all);
+
+/// The documented form: see interlock(1).
+nlohmann::ordered_json to_json(const interlock::Snapshot& snapshot, const std::string& store);
+/// One line of it on stdout; what isn't UTF-8 is replaced.
+void print_json(const nlohmann::ordered_json& json);
+
+/// "held by host:123 (label) for 2m10s, 2 ahead of you"; empty if nobody is. `us` is our place in
+/// the queue.
+std::string in_the_way(const interlock::Client& client, const std::vector<interlock::Part>& parts,
+                       const std::optional<interlock::Owner>& us);
+
+}  // namespace cli

@@ -1,0 +1,124 @@
+#include "terminal.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cwchar>
+#include <string_view>
+
+#include "process_group.hpp"
+#include "signals.hpp"
+
+namespace cli {
+
+namespace {
+
+struct Letter {
+  char32_t code;
+  std::size_t bytes;
+};
+
+// One letter of UTF-8; a byte that is none stands for itself as U+FFFD.
+Letter letter(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return {0xfffd, 1};
+  char32_t code = first & (0x7fU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80U) return {0xfffd, 1};
+    code = (code << 6U) | (byte(i) & 0x3fU);
+  }
+  return {code, bytes};
+}
+
+// Control characters, and those that turn the writing direction around.
+bool harmful(char32_t code) {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x202a && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069) || code == 0xfffd;
+}
+
+int width_of(char32_t code) {
+  const int columns = ::wcwidth(static_cast<wchar_t>(code));
+  return columns < 0 ? 1 : columns;
+}
+
+}  // namespace
+
+Terminal::Terminal() : present_(::isatty(STDIN_FILENO) == 1) {
+  for_command_ = in_foreground() && living_members(::getpgrp()) == 1;
+}
+
+bool Terminal::in_foreground() const {
+  return present_ && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+}
+
+void Terminal::started(pid_t group) { group_ = group; }
+
+bool Terminal::stopped(int signal) {
+  if (!present_ || (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU)) return false;
+  const bool wants_terminal = signal != SIGTSTP;
+  if (!wants_terminal || !in_foreground()) {
+    take_back();
+    stop_here();
+  }
+  if (wants_terminal) for_command_ = true;
+  continued();
+  return true;
+}
+
+void Terminal::continued() {
+  if (for_command_ && group_ != 0 && in_foreground()) ::tcsetpgrp(STDIN_FILENO, group_);
+}
+
+void Terminal::take_back() {
+  if (present_ && group_ != 0 && ::tcgetpgrp(STDIN_FILENO) == group_) {
+    ::tcsetpgrp(STDIN_FILENO, ::getpgrp());
+  }
+}
+
+int columns(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+bool fancy(int fd) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return ::isatty(fd) == 1 && (no_color == nullptr || *no_color == '\0') && term != nullptr &&
+         std::string_view(term) != "dumb";
+}
+
+std::string printable(const std::string& text, int max_columns) {
+  std::string result;
+  int used = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto [code, bytes] = letter(rest);
+    const int columns = harmful(code) ? 1 : width_of(code);
+    if (used + columns > max_columns) break;
+    used += columns;
+    if (harmful(code)) {
+      result += '?';
+    } else {
+      result += rest.substr(0, bytes);
+    }
+    rest.remove_prefix(bytes);
+  }
+  return result;
+}
+
+int width(const std::string& text) {
+  int columns = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto [code, bytes] = letter(rest);
+    columns += width_of(code);
+    rest.remove_prefix(bytes);
+  }
+  return columns;
+}
+
+}  // namespace cli

@@ -1,0 +1,52 @@
+// The terminal that we were started from, if any, and whose turn it is to use it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace cli {
+
+/// Hands the terminal to a command that runs in a process group of its own, and takes it back.
+///
+/// A command that is alone with us gets it from the start, as it would from a shell. In a pipeline
+/// or a script the others may use the terminal, too (`interlock run … | less`), so there the
+/// command gets it only when it asks, by reading from it.
+class Terminal {
+ public:
+  Terminal();
+
+  /// Whether the command should have it from the start.
+  [[nodiscard]] bool for_command() const { return for_command_; }
+  void started(pid_t group);
+
+  /// The command was stopped by this signal. True: it should go on at once, and has the terminal.
+  /// False: nothing to do. When it was Ctrl-Z, stops us as well, so that the shell notices, and
+  /// returns true when the shell lets us go on.
+  bool stopped(int signal);
+  /// We were continued: the command goes on, with the terminal if it is ours to give.
+  void continued();
+  /// The command has ended.
+  void take_back();
+
+ private:
+  [[nodiscard]] bool in_foreground() const;
+
+  bool present_ = false;
+  bool for_command_ = false;
+  pid_t group_ = 0;
+};
+
+/// How many columns it has; 80 if that can't be told.
+int columns(int fd);
+
+/// Whether to write colours and the like there: it is a terminal that knows how, and NO_COLOR is
+/// not set.
+bool fancy(int fd);
+
+/// The text with everything taken out that a terminal would act on, cut to so many columns.
+std::string printable(const std::string& text, int max_columns = 1 << 20);
+/// How many columns it takes.
+int width(const std::string& text);
+
+}  // namespace cli

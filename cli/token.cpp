@@ -1,0 +1,132 @@
+// acquire, extend, release: locks that outlive the command, in the form of a token.
+#include <csignal>
+#include <iostream>
+
+#include "command.hpp"
+#include "interlock/duration.hpp"
+#include "show.hpp"
+#include "waiting.hpp"
+
+namespace cli {
+
+namespace {
+
+using interlock::Duration;
+
+/// "-" stands for a line of stdin.
+std::string read_token(const std::vector<std::string>& given) {
+  if (given.size() != 1) throw UsageError("one token is needed, or - to read it from stdin");
+  std::string token = given.front();
+  if (token == "-") std::getline(std::cin, token);
+  const auto blank = " \t\r\n";
+  token.erase(0, token.find_first_not_of(blank));
+  token.erase(token.find_last_not_of(blank) + 1);
+  if (token.empty()) throw UsageError("the token is empty; interlock acquire prints one");
+  return token;
+}
+
+nlohmann::ordered_json details(const interlock::Lease& lease, bool fences) {
+  nlohmann::ordered_json json{{"token", ""},
+                              {"resource", lease.resource()},
+                              {"resources", lease.resources()},
+                              {"owner", lease.owner().brief()},
+                              {"fence", nullptr},
+                              {"ttl_ms", lease.ttl() / std::chrono::milliseconds(1)},
+                              {"remaining_ms", lease.time_remaining() / std::chrono::milliseconds(1)}};
+  if (fences) json["fence"] = lease.fence().value;
+  return json;
+}
+
+/// Turns the lease into a token on stdout. A lock whose token nobody gets is given back.
+int hand_over(const interlock::Client& client, interlock::Lease lease, bool as_json) {
+  auto json = details(lease, client.traits().fences);
+  const auto token = lease.detach();
+  json["token"] = token;
+  std::signal(SIGPIPE, SIG_IGN);
+  if (as_json) {
+    print_json(json);
+  } else {
+    std::cout << token << std::endl;
+  }
+  if (std::cout) return kOk;
+  client.adopt(token, false).release();
+  complain(json["resource"].get<std::string>() + ": nobody reads the token, so it was released");
+  return kIo;
+}
+
+}  // namespace
+
+int acquire(const Arguments& arguments) {
+  ClaimOptions claim;
+  std::int64_t process = 0;
+  bool json = false;
+  Parser parser("acquire [OPTIONS] NAME [--also NAME…]",
+                "Takes the lock and prints a token for it. The lock is held until it is released with\n"
+                "the token or its TTL ends, and renewed by nobody.",
+                "  token=$(interlock acquire deploy --ttl 10m --pid $$)\n"
+                "  token=$(interlock extend \"$token\" --ttl 10m)\n"
+                "  interlock release \"$token\"\n");
+  parser.add_names(claim.names, "What to lock; several are taken all or none");
+  add_claim(parser, claim, std::chrono::minutes(5));
+  parser
+      .add_option("--pid", process,
+                  "Free it as soon as this process ends, where the store can tell; $$ is your shell")
+      ->type_name("PID")
+      ->check(CLI::PositiveNumber);
+  parser.add_json(json);
+  parser.read(arguments.before);
+  if (claim.names.empty()) throw UsageError("what to lock? interlock acquire NAME");
+  if (process != 0 && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) {
+    throw UsageError("--pid " + std::to_string(process) + ": there is no such process");
+  }
+
+  const Signals signals;
+  const auto events = std::make_shared<Events>(parser.common.verbose);
+  const auto client = open_store(parser.common, events);
+  auto options = claim.options();
+  options.process = process;
+  auto waited = wait_for_lock(client, claim, options, *events, signals);
+  if (!waited.lease) return waited.exit_status;
+  return hand_over(client, std::move(*waited.lease), json);
+}
+
+int extend(const Arguments& arguments) {
+  std::vector<std::string> given;
+  std::optional<Duration> ttl;
+  bool json = false;
+  Parser parser("extend [OPTIONS] TOKEN",
+                "Gives the lock of this token its TTL again, from now on, and prints the token to use\n"
+                "from then on.",
+                "  token=$(interlock extend \"$token\" --ttl 10m)\n");
+  parser.add_names(given, "What acquire printed; - reads it from stdin", "TOKEN");
+  add_duration(parser, "--ttl", "A new TTL (default: the one it has)",
+               [&ttl](Duration value) { ttl = value; });
+  parser.add_json(json);
+  parser.read(arguments.before);
+  const auto token = read_token(given);
+  const auto client = open_store(parser.common);
+  auto lease = client.adopt(token, false);
+  if (!lease.extend(ttl.value_or(lease.ttl()))) {
+    complain(lease.resource() + ": the lock was lost: " + lease.lost_reason());
+    return kLost;
+  }
+  return hand_over(client, std::move(lease), json);
+}
+
+int release(const Arguments& arguments) {
+  std::vector<std::string> given;
+  Parser parser("release [OPTIONS] TOKEN",
+                "Gives the lock of this token back. Exit status 76 if it had ended before.",
+                "  interlock release \"$token\"\n  interlock release - <token-file\n");
+  parser.add_names(given, "What acquire printed; - reads it from stdin", "TOKEN");
+  parser.read(arguments.before);
+  const auto token = read_token(given);
+  const auto client = open_store(parser.common);
+  auto lease = client.adopt(token, false);
+  const std::string name = lease.resource();
+  if (lease.release() == interlock::LeaseState::released) return kOk;
+  complain(name + ": the lock had ended before it was released");
+  return kLost;
+}
+
+}  // namespace cli

@@ -1,0 +1,146 @@
+#include "waiting.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+
+#include "command.hpp"
+#include "interlock/attempt.hpp"
+#include "show.hpp"
+#include "terminal.hpp"
+
+namespace cli {
+
+namespace {
+
+using interlock::Attempt;
+using interlock::BootClock;
+using interlock::TimePoint;
+using std::chrono::seconds;
+
+/// Filled in by the client's thread.
+struct Result {
+  std::mutex mutex;
+  std::optional<Attempt> attempt;
+  Bell bell;
+
+  std::optional<Attempt> take() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(attempt, std::nullopt);
+  }
+};
+
+/// One line on the terminal that says who is in the way, renewed once in a while.
+class WaitingLine {
+ public:
+  WaitingLine(const interlock::Client& client, const ClaimOptions& claim, const Events& events)
+      : client_(client), claim_(claim), events_(events) {
+    const char* term = std::getenv("TERM");
+    shown_here_ = ::isatty(STDERR_FILENO) == 1 && term != nullptr &&
+                  std::string_view(term) != "dumb";
+  }
+  WaitingLine(const WaitingLine&) = delete;
+  WaitingLine& operator=(const WaitingLine&) = delete;
+  ~WaitingLine() { clear(); }
+
+  void clear() {
+    if (std::exchange(shown_, false)) std::cerr << "\r\033[K" << std::flush;
+  }
+
+  /// How long poll() may sleep, in milliseconds.
+  [[nodiscard]] int next_in() const {
+    if (!shown_here_) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_ - BootClock::now());
+    return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  }
+
+  void update() {
+    if (!shown_here_ || BootClock::now() < next_) return;
+    std::string text;
+    try {
+      text = in_the_way(client_, claim_.parts(), events_.owner());
+    } catch (const interlock::Error&) {  // whoever waits for the lock gets to hear of it
+    }
+    const auto line = "waiting for " + claim_.title() + (text.empty() ? "" : ": " + text);
+    std::cerr << "\r\033[K" << printable(line, columns(STDERR_FILENO) - 1) << std::flush;
+    shown_ = true;
+    next_ = BootClock::now() + seconds(1);
+  }
+
+ private:
+  const interlock::Client& client_;
+  const ClaimOptions& claim_;
+  const Events& events_;
+  bool shown_here_ = false;
+  bool shown_ = false;
+  TimePoint next_ = BootClock::now() + seconds(1);
+};
+
+int explain(const Attempt& attempt, const ClaimOptions& claim) {
+  complain(attempt.error().what());
+  switch (attempt.outcome()) {
+    case interlock::Outcome::busy:
+    case interlock::Outcome::timed_out:
+    case interlock::Outcome::exhausted:
+      return claim.busy_code;
+    default:
+      return exit_code(attempt.error().errc());
+  }
+}
+
+}  // namespace
+
+Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
+                     const interlock::Options& options, const Events& events,
+                     const Signals& signals, Guardian* guardian) {
+  const auto result = std::make_shared<Result>();
+  std::stop_source stop;
+  auto wait = claim.how_long();
+  wait.stop = stop.get_token();
+  client.acquire(claim.parts(), options, wait, [result](Attempt attempt) {
+    {
+      const std::lock_guard lock(result->mutex);
+      result->attempt.emplace(std::move(attempt));
+    }
+    result->bell.ring();
+  });
+
+  WaitingLine line(client, claim, events);
+  int ended_by = 0;
+  const auto on_signal = [&](int signal) {
+    if (signal == SIGTSTP) {
+      line.clear();
+      stop_here();
+    } else if (asks_to_end(signal) && ended_by == 0) {
+      ended_by = signal;
+      stop.request_stop();
+    }
+  };
+  for (;;) {
+    std::array<pollfd, 3> fds{
+        {{.fd = signals.fd(), .events = POLLIN, .revents = 0},
+         {.fd = result->bell.fd(), .events = POLLIN, .revents = 0},
+         {.fd = guardian != nullptr ? guardian->fd() : -1, .events = POLLIN, .revents = 0}}};
+    ::poll(fds.data(), fds.size(), line.next_in());
+    while (const auto signal = signals.next()) on_signal(*signal);
+    if (guardian != nullptr && fds[2].revents != 0) {
+      while (const auto news = guardian->next()) on_signal(news->value);
+      if (guardian->gone()) on_signal(SIGTERM);
+    }
+    if (auto attempt = result->take()) {
+      line.clear();
+      if (ended_by != 0) return {.lease = {}, .exit_status = by_signal(ended_by)};
+      if (*attempt) return {.lease = std::move(**attempt), .exit_status = kOk};
+      return {.lease = {}, .exit_status = explain(*attempt, claim)};
+    }
+    line.update();
+  }
+}
+
+}  // namespace cli

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# who, list, watch, break: for people, and as JSON for programs.
+source "$(dirname "$0")/cli_lib.bash"
+
+it "who names the holder, and says with 1 that there is none"
+expect 1 "$INTERLOCK" who a b
+same "$out" $'a: free\nb: free'
+hold a --label "the nightly run"
+expect 0 "$INTERLOCK" who a b
+contains "$out" "a: held by $(uname -n):"
+contains "$out" "(the nightly run)"
+contains "$out" "b: free"
+expect 1 "$INTERLOCK" who --json b
+
+it "list shows holders and waiters, with their place, age and time left"
+"$INTERLOCK" run a --label second -- true &
+second=$!
+eventually waiting a 1
+"$INTERLOCK" run -s --priority -1 a --label third -- true &
+third=$!
+eventually waiting a 2
+expect 0 "$INTERLOCK" list
+check grep -Eq '^NAME +STATE +MODE +HOST:PID +AGE +LEFT +LABEL$' out
+check grep -Eq '^a +held +exclusive +\S+:[0-9]+ +\S+ +\S+ +the nightly run$' out
+check grep -Eq '^a +waiting 1 +exclusive +.* second$' out
+check grep -Eq '^a +waiting 2 +shared +.* third$' out
+refute grep -q $'\033' out
+
+it "list --json has the documented keys"
+expect 0 "$INTERLOCK" list --json
+check python3 - "$out" <<'CHECK'
+import json, sys
+d = json.loads(sys.argv[1])
+assert list(d) == ["store", "resources"] and d["store"].startswith("file:"), d
+(a,) = d["resources"]
+assert list(a) == ["resource", "capacity", "holders", "waiters"] and a["resource"] == "a", a
+(h,) = a["holders"]
+common = {"owner", "mode", "slots", "ancestor", "label", "identity", "host", "pid", "priority", "age_ms", "remaining_ms"}
+assert set(h) == common | {"fence"}, h
+assert h["mode"] == "exclusive" and h["label"] == "the nightly run" and h["pid"] > 0 and h["fence"] > 0, h
+assert len(h["owner"]) == 8 and h["age_ms"] >= 0 and 0 < h["remaining_ms"] <= 30000, h
+w = a["waiters"]
+assert all(set(x) == common | {"place"} for x in w), w
+assert [(x["place"], x["label"], x["mode"], x["priority"]) for x in w] == [
+    (1, "second", "exclusive", 0), (2, "third", "shared", -1)], w
+CHECK
+
+it "list shows the owner's full number to nobody"
+for form in --json --all; do
+  expect 0 "$INTERLOCK" list $form
+  refute grep -Eq '[0-9a-f]{32}' out
+done
+
+it "list takes a prefix, and hides what is only there for something below it"
+hold_a=$holder
+hold 'top/sub'
+expect 0 "$INTERLOCK" list to
+refute grep -Eq '^a ' out
+check grep -Eq '^top/sub ' out
+refute grep -Eq '^top ' out
+expect 0 "$INTERLOCK" list --all to
+check grep -Eq '^top +held +below' out
+expect 0 "$INTERLOCK" who top
+contains "$out" "something below it is held"
+let_go
+expect 0 "$INTERLOCK" list nothing-like-it
+same "$out" ""
+
+it "break asks, or wants --yes, and names whom it evicts"
+expect 64 "$INTERLOCK" break a
+contains "$err" "held by"
+contains "$err" "--yes"
+check alive "$hold_a"
+expect 0 "$INTERLOCK" break --yes a
+contains "$err" "the nightly run"
+contains "$err" "taken away"
+ends "$hold_a" 76
+ends "$second" 0
+ends "$third" 0
+expect 1 "$INTERLOCK" break --yes a
+contains "$err" "nobody holds it"
+
+it "break takes the lock from all that share it"
+expect 0 "$INTERLOCK" acquire -s shared
+expect 0 "$INTERLOCK" acquire -s shared
+expect 0 "$INTERLOCK" break -y shared
+check free shared
+
+it "odd names come out as they went in"
+for name in 'a b' "it's" '"q"' 'back\slash' '🔒' '-dash' 'x/y' '[z]' '%41'; do
+  expect 0 "$INTERLOCK" acquire --ttl 1m --label "label: $name" -- "$name"
+done
+expect 0 "$INTERLOCK" list --json
+check python3 - "$out" <<'CHECK'
+import json, sys
+names = {r["resource"]: [h["label"] for h in r["holders"] if not h["ancestor"]] for r in json.loads(sys.argv[1])["resources"]}
+for name in ['a b', "it's", '"q"', 'back\\slash', '🔒', '-dash', 'x/y', '[z]', '%41']:
+    assert names[name] == ["label: " + name], (name, names)
+CHECK
+
+it "watch prints a line for each change when there is no terminal"
+"$INTERLOCK" watch --interval 20ms w >changes &
+watcher=$!
+hold w --label watched
+eventually grep -Eq '^[0-9:]{8} w held by .*\(watched\)$' changes
+let_go
+eventually grep -Eq '^[0-9:]{8} w released .*\(watched\)$' changes
+same "$(wc -l <changes)" 2
+kill -TERM "$watcher"
+ends "$watcher" 143
+refute grep -q $'\033' changes
+finish

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Signals: forwarded to the command, and the end of a wait.
+source "$(dirname "$0")/cli_lib.bash"
+
+# A job in the background of a script ignores SIGINT and SIGQUIT, unless somebody sees to it.
+as_from_a_terminal() {
+  exec python3 -c 'import os, signal, sys
+for each in (signal.SIGINT, signal.SIGQUIT): signal.signal(each, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$@"
+}
+
+it "forwards signals to the whole group of the command"
+cat >listen <<'LISTEN'
+import os, signal, sys, time
+# listen SIGNAL: two processes that wait for it.
+child = os.fork()
+name = "parent" if child else "child"
+def heard(number, frame):
+    with open("heard", "a") as file: file.write(name + "\n")
+    if child: os.waitpid(child, 0)
+    os._exit(5)
+signal.signal(getattr(signal, "SIG" + sys.argv[1]), heard)
+open("ready." + name, "w").close()
+while True: time.sleep(0.05)
+LISTEN
+for signal in TERM INT HUP QUIT USR1 USR2 WINCH; do
+  rm -f heard ready.*
+  as_from_a_terminal "$INTERLOCK" run a -- python3 listen $signal &
+  job=$!
+  eventually test -e ready.parent
+  eventually test -e ready.child
+  kill -$signal "$job"
+  ends "$job" 5
+  same "$(sort heard | paste -sd' ')" "child parent"
+done
+
+it "ends with 128+n if the signal ends the command, and frees the lock"
+hold a
+kill -TERM "$holder"
+ends "$holder" 143
+check gone "$command"
+check free a
+
+it "passes on what is sent to the process that the store names"
+hold a
+kill -TERM "$(holder_pid a)"
+ends "$holder" 143
+check free a
+
+it "gives up the wait when it is asked to end, and leaves nothing in the queue"
+hold a
+for signal in INT TERM HUP; do
+  as_from_a_terminal "$INTERLOCK" run a -- touch ran &
+  waiter=$!
+  eventually waiting a 1
+  kill -$signal "$waiter"
+  ends "$waiter" $((128 + $(kill -l $signal)))
+  check waiting a 0
+done
+"$INTERLOCK" acquire a >token &
+waiter=$!
+eventually waiting a 1
+kill -TERM "$waiter"
+ends "$waiter" 143
+check waiting a 0
+refute test -e ran
+check alive "$command"
+
+it "leaves nothing in the queue when it is killed while it waits"
+"$INTERLOCK" run a -- touch ran &
+waiter=$!
+eventually waiting a 1
+kill -KILL "$waiter"
+ends "$waiter" 137
+eventually waiting a 0
+let_go
+refute test -e ran
+finish

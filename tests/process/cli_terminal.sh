@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# What a person at a terminal sees and types.
+source "$(dirname "$0")/cli_lib.bash"
+
+export PYTHONDONTWRITEBYTECODE=1
+cat >terminal.py <<'TERMINAL'
+"""A person at a terminal: starts programs in one, types, and reads until something shows up."""
+import os, pty, select, signal, sys, time
+
+class Terminal:
+    def __init__(self, *command, **environment):
+        self.seen = ""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update({"TERM": "xterm", "PS1": "$ ", **environment})
+            os.execvp(command[0], command)
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def read(self, timeout):
+        if not select.select([self.fd], [], [], timeout)[0]:
+            return True
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.seen += data.decode(errors="replace")
+        return bool(data)
+
+    def until(self, text, what=None):
+        """Waits for the text; forgets what came up to it, and returns that."""
+        end = time.monotonic() + 20
+        while text not in self.seen:
+            if time.monotonic() > end or not self.read(0.1):
+                sys.exit(f"FAILED: {what or repr(text) + ' never showed up'}: {self.seen!r}")
+        before, self.seen = self.seen.split(text, 1)
+        return before
+
+    def end(self):
+        """Reads to the end; returns the exit status."""
+        deadline = time.monotonic() + 20
+        while self.read(0.1):
+            if time.monotonic() > deadline:
+                os.kill(self.pid, signal.SIGKILL)
+                sys.exit(f"FAILED: it does not end: {self.seen!r}")
+            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) and not select.select([self.fd], [], [], 0)[0]:
+                break
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+def check(condition, *what):
+    if not condition: sys.exit(f"FAILED: {what}")
+
+interlock = os.environ["INTERLOCK"]
+TERMINAL
+
+it "shows who is in the way after a second, on one line that goes away again"
+hold a --label "the nightly run"
+"$INTERLOCK" run a -- true &
+eventually waiting a 1
+check python3 - <<'TEST'
+from terminal import *
+t = Terminal(interlock, "run", "-w", "4s", "a", "--", "true")
+began = time.monotonic()
+t.until("waiting for a: held by ")
+check(time.monotonic() - began > 0.9, "too early")
+t.until("(the nightly run) for ")
+t.until(", 1 ahead of you")
+t.until("\r\x1b[K", "the line is renewed or cleared")
+check(t.end() == 75, "exit status")
+check("\n" not in t.seen.split("interlock:")[0], t.seen)
+# Ctrl-C while waiting
+t = Terminal(interlock, "run", "a", "--", "true")
+t.until("waiting for a")
+t.type("\x03")
+check(t.end() == 130, "Ctrl-C")
+TEST
+check waiting a 1
+let_go
+
+it "asks before it breaks a lock, on a terminal"
+hold a
+check python3 - <<'TEST'
+from terminal import *
+t = Terminal(interlock, "break", "a")
+t.until("held by")
+t.until("Break a? [y/N]")
+t.type("n\n")
+check(t.end() == 1, "declined")
+TEST
+check held a
+check python3 - <<'TEST'
+from terminal import *
+t = Terminal(interlock, "break", "a")
+t.until("Break a? [y/N]")
+t.type("y\n")
+t.until("taken away")
+check(t.end() == 0, "broken")
+TEST
+ends "$holder" 76
+
+it "watch redraws, and q or Ctrl-C quits and leaves the terminal as it was"
+hold w --label watched
+check python3 - <<'TEST'
+from terminal import *
+import subprocess, termios
+for key in "q", "\x03":
+    t = Terminal(interlock, "watch", "--interval", "50ms")
+    before = termios.tcgetattr(t.fd)[3]
+    t.until("\x1b[?1049h")
+    t.until("watched")
+    t.until("watched", "drawn again")
+    token = subprocess.run([interlock, "acquire", "appears"], capture_output=True, text=True).stdout.strip()
+    t.until("appears")
+    subprocess.run([interlock, "release", token], check=True)
+    t.type(key)
+    t.until("\x1b[?1049l")
+    check(t.end() == 0, "exit status")
+t = Terminal(interlock, "watch", "--interval", "50ms", NO_COLOR="1")
+t.until("watched")
+check("\x1b[1m" not in t.until("watched"), "NO_COLOR")
+t.type("q")
+check(t.end() == 0, "exit status")
+TEST
+let_go
+
+it "hands the terminal to the command, and Ctrl-C reaches it"
+check python3 - <<'TEST'
+from terminal import *
+t = Terminal(interlock, "run", "t", "--", "sh", "-c", "echo ready; read line; echo got=$line; exit 3")
+t.until("ready")
+t.type("hello\n")
+t.until("got=hello")
+check(t.end() == 3, "exit status")
+t = Terminal(interlock, "run", "t", "--", "sh", "-c", "echo ready; exec sleep 100")
+t.until("ready")
+t.type("\x03")
+check(t.end() == 130, "exit status")
+TEST
+check free t
+
+it "Ctrl-Z stops both, fg goes on with both"
+check python3 - <<'TEST'
+from terminal import *
+t = Terminal("bash", "--norc", "--noprofile", "-i")
+t.until("$ ")
+t.type(interlock + " run t -- sh -c 'echo rea\"\"dy; read line; echo got=$line; exit 3'\n")
+t.until("ready")
+t.type("\x1a")
+t.until("Stopped")
+t.until("$ ")
+t.type("fg\n")
+t.until("interlock run")
+t.type("again\n")
+t.until("got=again")
+t.until("$ ")
+t.type("echo status=$?\n")
+t.until("status=3")
+# In the background it has no terminal; once it wants one, it stops like any job.
+t.type(interlock + " run t -- sh -c 'read line; echo got=$line' &\n")
+t.until("$ ")
+end = time.monotonic() + 20
+while True:
+    t.type("jobs\n")
+    if "Stopped" in t.until("$ "): break
+    check(time.monotonic() < end, "never stopped")
+t.type("fg\n")
+t.type("third\n")
+t.until("got=third")
+# A pipeline keeps the terminal for the others, and the command gets it when it reads.
+t.type(interlock + " run t -- sh -c 'echo one; echo two' | { read x; read y </dev/tty; echo $x-$y; }\n")
+t.type("typed\n")
+t.until("one-typed")
+# In a script, too, the command may read.
+t.type("sh -c '" + interlock + " run t -- head -n 1; echo after=$?'\n")
+t.type("for-head\n")
+t.until("after=0")
+t.type("exit\n")
+t.end()
+TEST
+check free t
+finish

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# What the command line says about itself, and about mistakes.
+source "$(dirname "$0")/cli_lib.bash"
+
+it "shows help with examples when it is called alone"
+expect 0 "$INTERLOCK"
+contains "$out" "Examples:"
+contains "$out" "interlock run nightly -- ./backup.sh"
+help=$out
+for command in run acquire extend release who list watch break repair; do
+  contains "$help" "  $command "
+  expect 0 "$INTERLOCK" "$command" --help
+  contains "$out" "Usage: interlock $command"
+  expect 0 "$INTERLOCK" help "$command"
+  contains "$out" "Usage: interlock $command"
+done
+expect 0 "$INTERLOCK" --help
+expect 0 "$INTERLOCK" --version
+contains "$out" "interlock "
+
+it "suggests the nearest command for one that is not there"
+expect 64 "$INTERLOCK" rnu nightly -- true
+contains "$err" 'did you mean "run"?'
+expect 64 "$INTERLOCK" --url memory: relese x
+contains "$err" '"release"'
+expect 64 "$INTERLOCK" --nonsense
+
+it "refuses a bare number where a time is meant, and says what would do"
+for arguments in '-w 10' '--ttl 30' '--wait=5' '-w 10x' '-w ten' '--ttl -5s'; do
+  # shellcheck disable=SC2086
+  expect 64 "$INTERLOCK" run $arguments a -- touch ran
+  contains "$err" "interlock: "
+done
+expect 64 "$INTERLOCK" run -w 10 a -- touch ran
+contains "$err" 10s
+expect 64 "$INTERLOCK" acquire a --ttl 300
+refute test -e ran
+for time in 10s 1m30s 250ms 1h 1.5s; do expect 0 "$INTERLOCK" run -w $time --ttl $time a -- true; done
+
+it "refuses what makes no sense, in one line, with 64"
+expect 64 "$INTERLOCK" run
+expect 64 "$INTERLOCK" run a
+contains "$err" " -- "
+expect 64 "$INTERLOCK" run a true
+expect 64 "$INTERLOCK" run a --
+expect 64 "$INTERLOCK" run --
+expect 64 "$INTERLOCK" run --no-such-option a -- true
+expect 64 "$INTERLOCK" run -n -w 1s a -- true
+expect 64 "$INTERLOCK" run --slots 0 a -- true
+expect 64 "$INTERLOCK" run --slots x a -- true
+expect 64 "$INTERLOCK" run --slots 2 --shared a -- true
+expect 64 "$INTERLOCK" run -E 256 a -- true
+expect 64 "$INTERLOCK" run --ttl 0s a -- true
+expect 64 "$INTERLOCK" who
+expect 64 "$INTERLOCK" who ''
+expect 64 "$INTERLOCK" release
+expect 64 "$INTERLOCK" release nonsense
+expect 64 "$INTERLOCK" extend ''
+expect 64 "$INTERLOCK" acquire a --pid 0
+expect 64 "$INTERLOCK" list a b
+expect 64 "$INTERLOCK" break
+expect 64 "$INTERLOCK" run --url nonsense a -- true
+same "$(wc -l <<<"$err")" 1
+expect 64 "$INTERLOCK" run --url memory: a -- true
+contains "$err" memory
+
+it "says with 69 that the store can't be used"
+touch occupied
+expect 69 "$INTERLOCK" run --url "file://$work/occupied" a -- true
+contains "$err" occupied
+mkdir open && chmod 0777 open
+expect 69 "$INTERLOCK" list --url "file://$work/open"
+
+it "finds the store by --url, then INTERLOCK_URL, then in the user's runtime directory"
+mkdir -m 0700 runtime
+uses() { "$INTERLOCK" list --json "${@}" | python3 -c 'import json,sys; print(json.load(sys.stdin)["store"])'; }
+contains "$(uses --url "file://$work/one")" "$work/one"
+contains "$(uses)" "$work/locks"
+contains "$(INTERLOCK_URL='' XDG_RUNTIME_DIR="$work/runtime" uses)" "$work/runtime/interlock"
+mkdir -m 0700 'run time%'
+check env INTERLOCK_URL= XDG_RUNTIME_DIR="$work/run time%" "$INTERLOCK" run a -- true
+check test -d 'run time%/interlock'
+
+it "is quiet unless it is asked to tell, and then tells on stderr"
+expect 0 "$INTERLOCK" run a -- true
+same "$out$err" ""
+expect 0 "$INTERLOCK" -v run a -- true
+same "$out" ""
+contains "$err" granted
+contains "$err" released
+refute grep -q $'\033' "$work/err"
+finish
