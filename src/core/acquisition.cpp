@@ -65,7 +65,7 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
       }
       return pause(now, plan_.retry, attempts_);
     case Verdict::lost:
-      why_ = Error(Errc::lost, "the lease that it should take over has ended");
+      why_ = Error(Errc::lost, "what it had, or should have taken over, was taken away before the answer came");
       return finish(Outcome::failed, true);
     case Verdict::unknown:
       break;

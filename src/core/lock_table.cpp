@@ -93,12 +93,8 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
   sweep_rows(claim, now, wakes);
   const auto held = held_by(claim.owner, claim);
   if (held == claim.parts.size()) return rearm(claim, origin, now);
-  if (held > 0) {
-    return Answer::failed(
-        {Errc::invalid,
-         "this owner holds some of these resources and asks for more; a claim can't grow",
-         {.resource = claim.parts.front().resource, .node = {}, .maybe_held = true}});
-  }
+  // Granted before, and some of it was given back or taken away since: a claim can't grow.
+  if (held > 0) return {.verdict = Verdict::lost};
   const bool takes_over = !claim.instead_of.empty();
   if (takes_over && held_by(claim.instead_of, claim) < claim.parts.size()) {
     leave_queue(claim);
