@@ -71,7 +71,7 @@ TEST_P(Async, EveryOutcomeArrivesAsAValue) {
   std::stop_source stopped;
   stopped.request_stop();
   EXPECT_EQ(outcome(Wait::once()), Outcome::busy);
-  EXPECT_EQ(outcome(Wait::for_(20ms)), Outcome::timed_out);
+  EXPECT_EQ(outcome(Wait::for_(100ms)), Outcome::timed_out);
   EXPECT_EQ(outcome(Wait::times({.attempts = 2, .first = 1ms})), Outcome::exhausted);
   EXPECT_EQ(outcome(Wait::forever(stopped.get_token())), Outcome::cancelled);
   EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
@@ -113,7 +113,7 @@ TEST_P(Async, ACoroutineMayAskForAnAttemptInstead) {
   const Mutex mutex(client(), "r");
   const auto held = mutex.acquire();
   std::promise<Attempt> made;
-  attempt(mutex, Wait::for_(20ms), made);
+  attempt(mutex, Wait::for_(100ms), made);
   EXPECT_EQ(made.get_future().get().outcome(), Outcome::timed_out);
 }
 
