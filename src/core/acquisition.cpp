@@ -79,6 +79,10 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
 
 Acquisition::Step Acquisition::no_answer(TimePoint now, Error why) {
   call_deadline_ = TimePoint::max();
+  // The caller's own deadline cut the last call of a good wait short: that is not the store's fault.
+  if (plan_.deadline && now >= *plan_.deadline && answered_ && failures_ == 0) {
+    return finish(Outcome::timed_out, true);
+  }
   why_ = std::move(why);
   ++failures_;
   if (plan_.one_shot || failures_ >= plan_.retry.attempts) return finish(Outcome::failed, true);

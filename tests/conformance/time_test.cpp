@@ -42,7 +42,7 @@ TEST_P(Time, MaxWaitBoundsAcquire) {
   const auto locks = client();
   const auto held = Mutex(locks, "r").acquire();
   try {
-    static_cast<void>(Mutex(locks, "r", {.max_wait = 50ms}).acquire());
+    static_cast<void>(Mutex(locks, "r", {.max_wait = 100ms}).acquire());
     FAIL() << "nobody released it";
   } catch (const Error& error) {
     EXPECT_EQ(error.errc(), Errc::timed_out);
@@ -69,7 +69,7 @@ TEST_P(Time, RetriesGetWhatIsFreedBetweenThem) {
   auto trying = std::async(std::launch::async, [&] {
     return Mutex(locks, "r").try_acquire_times({.attempts = 100000, .first = 1ms, .max = 5ms});
   });
-  std::this_thread::sleep_for(20ms);
+  std::this_thread::sleep_for(100ms);
   held.release();
   EXPECT_TRUE(trying.get());
 }
@@ -102,7 +102,7 @@ TEST_P(Time, ARenewedLeaseKeepsAContenderOutThroughout) {
     if (contender.try_acquire()) {
       ASSERT_EQ(lease.state(), LeaseState::lost);
     }
-    std::this_thread::sleep_for(20ms);
+    std::this_thread::sleep_for(100ms);
   }
 }
 

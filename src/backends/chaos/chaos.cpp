@@ -152,6 +152,12 @@ class ChaosStore final : public Chaos {
 
   void run(Call call, bool fails, bool dropped, bool twice, const Send& send, Reply reply) {
     if (fails) return reply(unreachable("the call was lost on the way", false));
+    if (twice) {
+      // The second copy finds what the first one did, so the first one's answer is the one to give.
+      reply = [call, send, reply = std::move(reply)](const Answer& first) {
+        send(call, [reply, first](const Answer&) { reply(first); });
+      };
+    }
     if (dropped) {
       send(call, [this, reply = std::move(reply)](const Answer&) {
         reply(unreachable("the answer was lost on the way", true));
@@ -159,7 +165,6 @@ class ChaosStore final : public Chaos {
     } else {
       send(call, std::move(reply));
     }
-    if (twice) send(call, [](const Answer&) {});
   }
 
   std::unique_ptr<Backend> inner_;
