@@ -7,6 +7,7 @@
 #include <latch>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "expect.hpp"
 
@@ -26,14 +27,16 @@ struct Detached {
 };
 
 struct Log {
-  std::set<std::thread::id> threads;  // both are protected by the lock
+  std::vector<int> order;             // all three are protected
+  std::set<std::thread::id> threads;  // by the lock
   int counter = 0;
 };
 
 // Parameters by value or outliving the coroutine: the caller has long gone on when it resumes.
-Detached visit(interlock::Mutex mutex, Log& log, std::latch& done) {
+Detached visit(interlock::Mutex mutex, int number, Log& log, std::latch& done) {
   {
     interlock::Lease lease = co_await mutex.async_acquire();
+    log.order.push_back(number);
     log.threads.insert(std::this_thread::get_id());
     ++log.counter;
   }
@@ -63,11 +66,14 @@ int main() {
   expect(outcome == interlock::Outcome::timed_out, "20 ms were not enough");
 
   std::latch done(kVisitors);
-  for (int i = 0; i < kVisitors; ++i) visit(mutex, log, done);
+  for (int i = 0; i < kVisitors; ++i) visit(mutex, i, log, done);
   closed.release();
   done.wait();
 
   std::cout << log.counter << " visitors on " << log.threads.size() << " thread\n";
   expect(log.counter == kVisitors, "everybody got in");
   expect(log.threads.size() == 1, "and all of them were resumed on the client's one thread");
+  for (int i = 0; i < kVisitors; ++i) {
+    expect(log.order[static_cast<std::size_t>(i)] == i, "first come, first served");
+  }
 }
