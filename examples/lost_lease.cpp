@@ -19,7 +19,7 @@ int main() {
   interlock::Client cut_off(std::move(network));
   interlock::Client other(store.open());
 
-  interlock::Mutex mutex(cut_off, "crawler", {.ttl = 600ms});
+  interlock::Mutex mutex(cut_off, "crawler", {.ttl = 1s});
   auto lease = mutex.acquire();
 
   // For short jobs: look now and then.
@@ -37,7 +37,7 @@ int main() {
   std::latch told(1);
   const std::stop_callback on_loss(lease.lost(), [&] { told.count_down(); });
 
-  std::this_thread::sleep_for(1s);
+  std::this_thread::sleep_for(1500ms);
   expect(lease && !told.try_wait(), "renewed in the background, well beyond its TTL");
 
   cable->set({.fail = 1.0});  // from now on, nothing gets through
