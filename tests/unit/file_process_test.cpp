@@ -4,6 +4,7 @@
 #include <sys/file.h>
 
 #include <atomic>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -263,6 +264,29 @@ TEST(FileProcesses, ACallThatMayNotBlockDoesNotAndHoldsUpNobodyElse) {
   Store store(directory.path());
   EXPECT_EQ(store.holders("stuck"), 0U);
   EXPECT_EQ(store.holders("free2"), 0U);
+}
+
+TEST(FileProcesses, AReplyMayDestroyTheStore) {
+  const TemporaryDirectory directory;
+  auto backend = file_store(directory.path());
+  std::atomic<int> replies{0};
+  std::promise<void> destroyed;
+  const auto first = claim_on({"name"});
+  const auto second = claim_on({"other"});
+  auto* raw = backend.get();
+  raw->acquire(first, false, {}, [&](const Answer& answer) {
+    EXPECT_EQ(answer.verdict, Verdict::granted);
+    raw->acquire(second, false, {}, [&](const Answer&) { ++replies; });
+    raw->release(first, {}, [&](const Answer&) { ++replies; });
+    backend.reset();
+    destroyed.set_value();
+  });
+  ASSERT_EQ(destroyed.get_future().wait_for(kGenerous), std::future_status::ready);
+  Store store(directory.path());
+  const auto end = BootClock::now() + kGenerous;
+  while (store.holders("name") > 0 && BootClock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(store.holders("name"), 0U) << "what was asked before is done";
+  EXPECT_EQ(replies, 0) << "and nobody is told afterwards";
 }
 
 TEST(FileProcesses, ThousandsOfWaitersOfOneClientAreServedTogether) {

@@ -25,13 +25,20 @@ Background::Background(Store& store)
   if (!kick_) throw store.directory().failure("can't make an event descriptor", errno);
 }
 
-Background::~Background() {
+void Background::close() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   kick();
-  if (thread_.joinable()) thread_.join();
+  if (!thread_.joinable()) return;
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    silent_ = true;
+    store_.silence();
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
 }
 
 void Background::push(Job job) {
@@ -68,7 +75,7 @@ void Background::start() {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this, all = keep_alive_.lock()] { run(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread_.native_handle(), "interlock-file");
 }
@@ -156,8 +163,9 @@ bool Background::serve() {
       it->inspection.snapshot = {.resources = {},
                                  .why = store_.locked_out(blocker, it->deadline - it->asked)};
     }
-    it->report(std::move(it->inspection.snapshot));
+    const auto job = std::move(*it);
     it = inspections_.erase(it);
+    if (!silent_) job.report(job.inspection.snapshot);
     progress = true;
   }
   return progress;
@@ -181,14 +189,14 @@ bool Background::serve(std::deque<Job>& jobs) {
     }
     if (!store_.attempt(batch, blocker)) break;
     progress = true;
-    for (std::size_t done = 0; done < batch.size(); ++done) {
-      const auto job = std::move(jobs.front());
-      jobs.pop_front();
-      job.reply(job.operation.answer);
-    }
+    const auto end = jobs.begin() + static_cast<std::ptrdiff_t>(batch.size());
+    const std::vector<Job> done(std::make_move_iterator(jobs.begin()),
+                                std::make_move_iterator(end));
+    jobs.erase(jobs.begin(), end);
+    for (const auto& job : done) answer(job, job.operation.answer);
   }
   for (const auto& job : late) {
-    job.reply(Answer::failed(store_.locked_out(blocker, job.deadline - job.asked)));
+    answer(job, Answer::failed(store_.locked_out(blocker, job.deadline - job.asked)));
   }
   return progress;
 }
@@ -197,9 +205,15 @@ void Background::give_up() {
   const Error closed(Errc::unreachable, "the client was closed before the store could be asked",
                      {.resource = {}, .node = store_.directory().where(), .maybe_held = false});
   for (auto& [shards, jobs] : waiting_) {
-    for (auto& job : jobs) job.reply(Answer::failed(closed));
+    for (const auto& job : jobs) answer(job, Answer::failed(closed));
   }
-  for (auto& job : inspections_) job.report({.resources = {}, .why = closed});
+  for (const auto& job : inspections_) {
+    if (!silent_) job.report({.resources = {}, .why = closed});
+  }
+}
+
+void Background::answer(const Job& job, Answer answer) const {
+  if (!silent_) job.reply(std::move(answer));
 }
 
 }  // namespace interlock::file

@@ -34,7 +34,8 @@ class Pauses {
 class FileBackend final : public Backend {
  public:
   FileBackend(const std::filesystem::path& directory, const FileOptions& options)
-      : parts_(std::make_unique<Parts>(directory, options)) {
+      : parts_(std::make_shared<Parts>(directory, options)) {
+    parts_->background.set_keep_alive(parts_);
     traits_.name = "file";
     traits_.where = parts_->store.directory().where();
     traits_.across_hosts = false;
@@ -44,9 +45,12 @@ class FileBackend final : public Backend {
   }
 
   ~FileBackend() override {
-    // In a forked child all of it is the parent's, in whatever state its threads were in.
-    if (forked()) [[maybe_unused]]
-      auto* left_alone = parts_.release();
+    if (forked()) {
+      // All of it is the parent's, in whatever state its threads were in.
+      [[maybe_unused]] auto* left_alone = new std::shared_ptr<Parts>(std::move(parts_));
+    } else {
+      parts_->background.close();
+    }
   }
 
   [[nodiscard]] const Traits& traits() const noexcept override { return traits_; }
@@ -126,7 +130,7 @@ class FileBackend final : public Backend {
 
   Traits traits_;
   std::uint64_t epoch_ = core::fork_epoch();
-  std::unique_ptr<Parts> parts_;
+  std::shared_ptr<Parts> parts_;
 };
 
 std::unique_ptr<Backend> open(Url url, const std::shared_ptr<Clock>& /*the host's*/) {

@@ -204,7 +204,9 @@ void Store::wake(std::span<Operation* const> operations, std::vector<Wake>& wake
 
 void Store::ring(std::span<const Owner> owners) const {
   if (!sink_) return;
-  for (const auto& owner : owners) sink_(owner);
+  for (const auto& owner : owners) {
+    if (!silent_) sink_(owner);
+  }
 }
 
 Error Store::locked_out(ShardId blocker, Duration waited) const {

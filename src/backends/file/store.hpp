@@ -56,6 +56,8 @@ class Store {
   /// Set once, before anything else.
   void set_sink(WakeSink sink) { sink_ = std::move(sink); }
   void ring(std::span<const Owner> owners) const;
+  /// Calls the sink no more.
+  void silence() noexcept { silent_ = true; }
 
   static constexpr Duration kTicketTtl = std::chrono::seconds(5);
 
@@ -76,6 +78,7 @@ class Store {
   Doorbell doorbell_;
   Waiters waiters_;
   WakeSink sink_;
+  std::atomic<bool> silent_{false};
   std::atomic<bool> news_{false};
 };
 
