@@ -43,8 +43,8 @@ class WaitingLine {
   WaitingLine(const interlock::Client& client, const ClaimOptions& claim, const Events& events)
       : client_(client), claim_(claim), events_(events) {
     const char* term = std::getenv("TERM");
-    shown_here_ = ::isatty(STDERR_FILENO) == 1 && term != nullptr &&
-                  std::string_view(term) != "dumb";
+    shown_here_ =
+        ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
   }
   WaitingLine(const WaitingLine&) = delete;
   WaitingLine& operator=(const WaitingLine&) = delete;
