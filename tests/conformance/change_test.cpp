@@ -1,5 +1,5 @@
-// A writer turns into a reader without a gap; a reader may try to become the writer, and two that try
-// don't deadlock.
+// A writer turns into a reader without a gap; a reader may try to become the writer, and two that
+// try don't deadlock.
 #include "conformance/seam.hpp"
 #include "conformance/suite.hpp"
 

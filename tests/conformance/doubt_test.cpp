@@ -111,8 +111,8 @@ TEST_P(Doubt, FiveAnswersAreToldApart) {
   COVERS(Rule<10>);
   const auto locks = wired();
   const Mutex mutex(locks, "r", {.ttl = 3s, .retry = kQuick});
-  auto lease = mutex.acquire();                                          // granted
-  EXPECT_EQ(mutex.try_acquire().outcome(), Outcome::busy);               // busy
+  auto lease = mutex.acquire();                                           // granted
+  EXPECT_EQ(mutex.try_acquire().outcome(), Outcome::busy);                // busy
   EXPECT_EQ(mutex.try_acquire_for(100ms).outcome(), Outcome::timed_out);  // timed out
   store().break_hold("r");
   EXPECT_FALSE(lease.extend(3s));  // lost

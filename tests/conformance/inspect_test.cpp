@@ -10,7 +10,8 @@ TEST_P(Inspection, ShowsNothingAndThenTheOwner) {
   COVERS(Case<36>);
   const auto locks = client();
   EXPECT_TRUE(locks.inspect({.resources = {"r"}}).resources.empty());
-  const auto lease = Mutex(locks, "r", {.ttl = 20s, .label = "why", .identity = "me", .priority = 3}).acquire();
+  const auto lease =
+      Mutex(locks, "r", {.ttl = 20s, .label = "why", .identity = "me", .priority = 3}).acquire();
   const auto state = look("r");
   ASSERT_EQ(state.holders.size(), 1U);
   const auto& holder = state.holders[0];

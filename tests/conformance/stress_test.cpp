@@ -16,8 +16,12 @@ namespace {
 /// One thread that does as it likes.
 class Actor {
  public:
-  Actor(std::vector<Client> clients, OverlapRegister& witness, std::uint64_t seed, bool errors_are_due)
-      : clients_(std::move(clients)), witness_(witness), random_(seed), errors_are_due_(errors_are_due) {}
+  Actor(std::vector<Client> clients, OverlapRegister& witness, std::uint64_t seed,
+        bool errors_are_due)
+      : clients_(std::move(clients)),
+        witness_(witness),
+        random_(seed),
+        errors_are_due_(errors_are_due) {}
 
   void act(TimePoint until) {
     while (BootClock::now() < until) {
@@ -42,7 +46,9 @@ class Actor {
  private:
   std::size_t below(std::size_t end) { return random_() % end; }
   bool chance(double of_one) { return std::uniform_real_distribution<>()(random_) < of_one; }
-  Duration up_to(Duration most) { return Duration(below(static_cast<std::size_t>(most.count()) + 1)); }
+  Duration up_to(Duration most) {
+    return Duration(below(static_cast<std::size_t>(most.count()) + 1));
+  }
   const Client& any_client() { return clients_[below(clients_.size())]; }
 
   std::vector<Part> some_parts() {
@@ -86,7 +92,8 @@ class Actor {
       wait = Wait::for_(up_to(10ms), stop.get_token());
       hasty_ = true;
     }
-    if (chance(0.1)) wait = Wait::times({.attempts = 3, .first = 1ms, .max = 2ms}, stop.get_token());
+    if (chance(0.1))
+      wait = Wait::times({.attempts = 3, .first = 1ms, .max = 2ms}, stop.get_token());
 
     auto attempt = any_client().acquire(parts, options, wait);
     if (attempt.outcome() == Outcome::failed) throw Error(attempt.error());
@@ -199,7 +206,8 @@ void stress(const std::function<std::unique_ptr<Backend>()>& open, bool errors_a
   {
     std::vector<std::jthread> threads;
     for (std::uint64_t i = 0; i < 5; ++i) {
-      threads.emplace_back([&, i] { Actor(clients, witness, seed + i, errors_are_due).act(until); });
+      threads.emplace_back(
+          [&, i] { Actor(clients, witness, seed + i, errors_are_due).act(until); });
     }
   }
   for (const auto& overlap : witness.overlaps()) ADD_FAILURE() << overlap;

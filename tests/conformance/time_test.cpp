@@ -122,7 +122,8 @@ TEST_P(Time, AnExtendedLeaseOutlivesItsFirstTtl) {
   ASSERT_TRUE(lease.extend(20s));
   EXPECT_EQ(lease.ttl(), 20s);
   EXPECT_GT(lease.valid_until(), first + 10s);
-  std::this_thread::sleep_until(std::chrono::steady_clock::now() + (first - BootClock::now()) + 300ms);
+  std::this_thread::sleep_until(std::chrono::steady_clock::now() + (first - BootClock::now()) +
+                                300ms);
   EXPECT_TRUE(lease);
   EXPECT_FALSE(contender.try_acquire());
 }
