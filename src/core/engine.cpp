@@ -324,7 +324,7 @@ void Engine::wake(const Owner& owner) {
   for (const auto& listener : listeners()) listener->wake(owner);
 }
 
-// Whoever has a claim: every lease and every asynchronous acquisition is in the keeper's care.
+// Every lease, every asynchronous acquisition and every clean-up is in the keeper's care.
 std::vector<std::shared_ptr<Listener>> Engine::listeners() {
   std::vector<std::shared_ptr<Listener>> found;
   for (const auto& task : keeper_.tasks()) {
@@ -360,7 +360,8 @@ void Engine::at_exit() noexcept {
       if (auto waiter = weak.lock()) everybody.push_back(std::move(waiter));
     }
   }
-  for (const auto& listener : everybody) listener->leave();
+  const auto deadline = now() + options_.release_timeout;
+  for (const auto& listener : everybody) listener->leave(deadline);
 }
 
 }  // namespace interlock::core

@@ -342,10 +342,10 @@ Error Hold::lost_error() const {
           {.resource = resource(), .node = engine_->traits().where, .maybe_held = false}};
 }
 
-void Hold::drop() noexcept {
+void Hold::drop(Duration timeout) noexcept {
   if (engine_->forked()) return;
   try {
-    release(engine_->options().release_timeout);
+    release(timeout);
   } catch (const Error& error) {
     engine_->observe({.event = Event::release_failed, .claim = claim_, .error = &error});
   } catch (const std::exception& error) {
@@ -355,6 +355,6 @@ void Hold::drop() noexcept {
   }
 }
 
-void Hold::leave() noexcept { drop(); }
+void Hold::leave(TimePoint deadline) noexcept { drop(deadline - engine_->now()); }
 
 }  // namespace interlock::core

@@ -44,14 +44,15 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   bool change(Mode from, Mode to, const Wait& wait);
   std::string detach();
   /// What a destructor does.
-  void drop() noexcept;
+  void drop() noexcept { drop(engine_->options().release_timeout); }
 
   void wake(const Owner& owner) override;
-  void leave() noexcept override;
+  void leave(TimePoint deadline) noexcept override;
   void due(TimePoint now) override;
 
  private:
   LeaseState release(Duration timeout);
+  void drop(Duration timeout) noexcept;
   void perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
   void tell_lost(std::unique_lock<std::mutex>& lock);
   void send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock);

@@ -165,12 +165,8 @@ void Pursuit::finish() {
   }
 }
 
-void Pursuit::leave() noexcept {
-  try {
-    engine_->backend().release(
-        claim_, {.deadline = engine_->now() + engine_->options().release_timeout}, [](auto) {});
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the process ends; the store drops it by itself
-  }
+void Pursuit::leave(TimePoint deadline) noexcept {
+  (void)engine_->release_and_wait(claim_, deadline);
 }
 
 Error Pursuit::error(const std::string& resource) const {

@@ -37,7 +37,7 @@ class Pursuit final : public Listener,
   void wake(const Owner& owner) override {
     if (owner == claim_.owner) post({.kind = Mail::Kind::wake});
   }
-  void leave() noexcept override;
+  void leave(TimePoint deadline) noexcept override;
   void due(TimePoint now) override;
 
  private:
