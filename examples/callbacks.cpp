@@ -51,7 +51,7 @@ int main() {
     interlock::Mutex mutex(locks, "door");
     std::promise<interlock::Lease> came;
     mutex.acquire(Wait::forever(),
-                        [&](Attempt attempt) { came.set_value(std::move(attempt).value()); });
+                  [&](Attempt attempt) { came.set_value(std::move(attempt).value()); });
     auto lease = came.get_future().get();
     std::cout << "granted, fence " << lease.fence().value << '\n';
     expect(static_cast<bool>(lease), "the lease was handed over to this thread");
