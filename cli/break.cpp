@@ -38,11 +38,12 @@ void log_eviction(const std::string& what) {
 int break_lock(const Arguments& arguments) {
   std::vector<std::string> names;
   bool yes = false;
-  Parser parser("break [OPTIONS] NAME",
-                "Takes the lock away from whoever holds it. A command under `interlock run` is ended\n"
-                "when it notices, at its next renewal: a third of its TTL later at most. Until then\n"
-                "both may run, unless what they write to checks the fence.",
-                "  interlock break nightly\n  interlock break --yes nightly\n");
+  Parser parser(
+      "break [OPTIONS] NAME",
+      "Takes the lock away from whoever holds it. A command under `interlock run` is ended\n"
+      "when it notices, at its next renewal: a third of its TTL later at most. Until then\n"
+      "both may run, unless what they write to checks the fence.",
+      "  interlock break nightly\n  interlock break --yes nightly\n");
   parser.add_names(names, "The lock to break");
   parser.add_flag("-y,--yes", yes, "Don't ask");
   parser.read(arguments.before);

@@ -236,10 +236,10 @@ class Guard {
   Descriptor timer_;
   Ending when_{};
   Duration grace_{};
-  pid_t group_ = 0;         ///< of the command, once it is started
+  pid_t group_ = 0;  ///< of the command, once it is started
   bool main_gone_ = false;
-  bool ending_ = false;     ///< the lease ends, and so does the command
-  bool reaped_ = false;     ///< the command has ended; others of its group may not have
+  bool ending_ = false;  ///< the lease ends, and so does the command
+  bool reaped_ = false;  ///< the command has ended; others of its group may not have
   bool reported_ = false;
   int status_ = 0;
 };

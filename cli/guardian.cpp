@@ -9,7 +9,7 @@
 
 namespace cli {
 
-Guardian::Guardian(std::vector<std::string> command, const Signals& signals) {
+Guardian::Guardian(const std::vector<std::string>& command, const Signals& signals) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     throw std::system_error(errno, std::generic_category(), "socketpair");
@@ -36,7 +36,8 @@ Guardian::~Guardian() {
 void Guardian::start(const Order& order, const std::vector<std::string>& environment) {
   std::string packet(reinterpret_cast<const char*>(&order), sizeof order);
   for (const auto& variable : environment) packet.append(variable).push_back('\0');
-  if (packet.size() > kLargestPacket || ::send(fd(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
+  if (packet.size() > kLargestPacket ||
+      ::send(fd(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
     gone_ = true;
   }
 }
@@ -47,9 +48,7 @@ void Guardian::send(const Order& order) const {
       ::send(fd(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void Guardian::forward(int signal) const {
-  send({.kind = Order::Kind::signal, .signal = signal});
-}
+void Guardian::forward(int signal) const { send({.kind = Order::Kind::signal, .signal = signal}); }
 
 std::optional<News> Guardian::next() {
   News news{};

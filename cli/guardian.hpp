@@ -11,7 +11,8 @@
 //   - ends only after every process of the command's group is dead. If the socket closes, because
 //     `interlock run` is gone, it sends SIGKILL and waits for that. A store that notices dead
 //     processes then frees the lock at once, and never while the command still runs.
-//   - knows until when the lease is valid, and enforces it alone, by the clock that also counts while
+//   - knows until when the lease is valid, and enforces it alone, by the clock that also counts
+//   while
 //     the machine is suspended. `interlock run` only tells it when a renewal moved the deadline.
 //
 // If the guardian is killed, the kernel kills the command (PR_SET_PDEATHSIG), and `interlock run`
@@ -74,7 +75,7 @@ struct News {
 class Guardian {
  public:
   /// Forks it. Call this before there is any other thread.
-  Guardian(std::vector<std::string> command, const Signals& signals);
+  Guardian(const std::vector<std::string>& command, const Signals& signals);
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
   /// Ends it, and the command with it if that still runs. Waits for both.
@@ -104,6 +105,6 @@ class Guardian {
                         const sigset_t& original_mask) noexcept;
 
 /// Longer than any environment that `start` sends: names and labels are short.
-inline constexpr std::size_t kLargestPacket = 32 * 1024;
+inline constexpr std::size_t kLargestPacket = 32768;
 
 }  // namespace cli

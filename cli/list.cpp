@@ -56,10 +56,11 @@ int list(const Arguments& arguments) {
   std::vector<std::string> prefix;
   bool json = false;
   bool all = false;
-  Parser parser("list [OPTIONS] [PREFIX]",
-                "Shows all locks whose name begins with PREFIX: their holders, and those who wait,\n"
-                "in their order.",
-                "  interlock list billing:\n  interlock list --json | jq .resources\n");
+  Parser parser(
+      "list [OPTIONS] [PREFIX]",
+      "Shows all locks whose name begins with PREFIX: their holders, and those who wait,\n"
+      "in their order.",
+      "  interlock list billing:\n  interlock list --json | jq .resources\n");
   parser.add_names(prefix, "Only names that begin with it", "PREFIX");
   parser.add_flag("-a,--all", all, "Also what is held only because something below it is");
   parser.add_json(json);

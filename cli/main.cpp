@@ -74,8 +74,8 @@ const Command& find(const std::string& name) {
   const auto* found = std::find_if(kCommands.begin(), kCommands.end(),
                                    [&](const Command& command) { return command.name == name; });
   if (found != kCommands.end()) return *found;
-  const auto* nearest = std::min_element(
-      kCommands.begin(), kCommands.end(), [&](const Command& a, const Command& b) {
+  const auto* nearest =
+      std::min_element(kCommands.begin(), kCommands.end(), [&](const Command& a, const Command& b) {
         return distance(name, a.name) < distance(name, b.name);
       });
   std::string hint = "see: interlock --help";

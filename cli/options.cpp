@@ -44,7 +44,8 @@ std::string file_url(const std::string& path) {
 }  // namespace
 
 void add_common(CLI::App& app, Common& common) {
-  app.add_option("--url", common.url, "The store (default: $INTERLOCK_URL, else a directory of yours)")
+  app.add_option("--url", common.url,
+                 "The store (default: $INTERLOCK_URL, else a directory of yours)")
       ->type_name("URL");
   app.add_flag("-v,--verbose", common.verbose, "Tell on stderr what happens");
 }
@@ -110,7 +111,8 @@ void add_claim(CLI::App& app, ClaimOptions& claim, interlock::Duration default_t
       ->type_name("NAME")
       ->allow_extra_args(false);
   auto* shared = app.add_flag("-s,--shared", claim.shared, "Together with others that share it");
-  app.add_option("--slots", claim.slots, "At most N at once for NAME; all users have to say the same N")
+  app.add_option("--slots", claim.slots,
+                 "At most N at once for NAME; all users have to say the same N")
       ->type_name("N")
       ->check(CLI::Range(1U, std::numeric_limits<std::uint32_t>::max()))
       ->excludes(shared);

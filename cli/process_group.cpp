@@ -25,8 +25,8 @@ Stat read_stat(const std::filesystem::path& process) {
   Stat stat;
   const auto name_end = line.rfind(')');
   int parent = 0;
-  if (name_end == std::string::npos ||
-      std::sscanf(line.c_str() + name_end + 1, " %c %d %d", &stat.state, &parent, &stat.group) != 3) {
+  if (name_end == std::string::npos || std::sscanf(line.c_str() + name_end + 1, " %c %d %d",
+                                                   &stat.state, &parent, &stat.group) != 3) {
     return {};
   }
   return stat;

@@ -10,10 +10,11 @@ namespace cli {
 
 int repair(const Arguments& arguments) {
   bool dry_run = false;
-  Parser parser("repair [OPTIONS]",
-                "Sets aside the damaged files of a file store, so that its locks work again. Locks that\n"
-                "were held in a damaged file are lost; the others are left alone.",
-                "  interlock repair --dry-run\n  interlock repair --url file:///var/lib/app/locks\n");
+  Parser parser(
+      "repair [OPTIONS]",
+      "Sets aside the damaged files of a file store, so that its locks work again. Locks that\n"
+      "were held in a damaged file are lost; the others are left alone.",
+      "  interlock repair --dry-run\n  interlock repair --url file:///var/lib/app/locks\n");
   parser.add_flag("--dry-run", dry_run, "Only say what would be done");
   parser.read(arguments.before);
   const auto url = interlock::Url::parse(store_url(parser.common));

@@ -86,8 +86,8 @@ bool give_back(interlock::Lease& lease, const std::string& title) {
   try {
     return lease.release() == interlock::LeaseState::released;
   } catch (const interlock::Error& error) {
-    complain(title + ": could not be released, so it may stay taken for up to its TTL: " +
-             error.message());
+    complain(title +
+             ": could not be released, so it may stay taken for up to its TTL: " + error.message());
     return true;
   }
 }
@@ -97,7 +97,8 @@ int not_started(const std::string& command, int why) {
   return why == ENOENT ? kNotFound : kNotExecutable;
 }
 
-int finish(const Ended& ended, interlock::Lease& lease, const Events& events, const Wanted& wanted) {
+int finish(const Ended& ended, interlock::Lease& lease, const Events& events,
+           const Wanted& wanted) {
   const auto title = wanted.claim.title();
   const bool was_ours = give_back(lease, title);
   switch (ended.how) {

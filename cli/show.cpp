@@ -31,12 +31,9 @@ std::string host_and_pid(const interlock::Who& who) {
 }
 
 Row row(const ResourceState& state, const Entry& entry, const std::string& what) {
-  return {printable(state.resource),
-          what,
-          mode_of(entry, state.capacity),
-          printable(host_and_pid(entry.who)),
-          for_people(entry.age),
-          for_people(entry.remaining),
+  return {printable(state.resource),      what,
+          mode_of(entry, state.capacity), printable(host_and_pid(entry.who)),
+          for_people(entry.age),          for_people(entry.remaining),
           printable(entry.who.label)};
 }
 
@@ -94,7 +91,7 @@ std::vector<std::string> table(const interlock::Snapshot& snapshot, bool all) {
     std::string line;
     for (std::size_t i = 0; i < cells.size(); ++i) {
       line += cells[i];
-      line.append(static_cast<std::size_t>(widths[i] - width(cells[i]) + 2), ' ');
+      for (int gap = width(cells[i]); gap < widths[i] + 2; ++gap) line += ' ';
     }
     line.erase(line.find_last_not_of(' ') + 1);
     lines.push_back(std::move(line));
@@ -140,17 +137,21 @@ std::string in_the_way(const interlock::Client& client, const std::vector<interl
   }
   const auto snapshot = client.inspect(query);
   const auto asked_for = [&](const std::string& name) {
-    return std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part.resource == name; });
+    return std::any_of(parts.begin(), parts.end(),
+                       [&](const auto& part) { return part.resource == name; });
   };
   for (const auto& state : snapshot.resources) {
     // Above what we ask for, only those are in the way that hold all of it.
-    const auto holder = std::find_if(state.holders.begin(), state.holders.end(), [&](const Entry& entry) {
-      return asked_for(state.resource) || entry.mode == Mode::exclusive;
-    });
+    const auto holder =
+        std::find_if(state.holders.begin(), state.holders.end(), [&](const Entry& entry) {
+          return asked_for(state.resource) || entry.mode == Mode::exclusive;
+        });
     if (holder == state.holders.end()) continue;
-    std::string text = parts.size() > 1 || !asked_for(state.resource) ? state.resource + " is " : "";
+    std::string text =
+        parts.size() > 1 || !asked_for(state.resource) ? state.resource + " is " : "";
     text += "held by " + describe(holder->who) + " for " + for_people(holder->age);
-    if (state.holders.size() > 1) text += " and " + std::to_string(state.holders.size() - 1) + " more";
+    if (state.holders.size() > 1)
+      text += " and " + std::to_string(state.holders.size() - 1) + " more";
     const auto place = std::find_if(state.waiters.begin(), state.waiters.end(),
                                     [&](const Entry& entry) { return us && entry.owner == *us; });
     const auto ahead = place == state.waiters.end() ? 0 : place - state.waiters.begin();

@@ -27,7 +27,8 @@ Ended Supervisor::run(const std::vector<std::string>& environment) {
                                {.fd = signals_.fd(), .events = POLLIN, .revents = 0},
                                {.fd = events_.bell().fd(), .events = POLLIN, .revents = 0}}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(overdue_at() - BootClock::now());
-    ::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<std::int64_t>(left.count(), 10, 60000)));
+    ::poll(fds.data(), fds.size(),
+           static_cast<int>(std::clamp<std::int64_t>(left.count(), 10, 60000)));
     events_.bell().quiet();
     watch_lease();
     while (const auto signal = signals_.next()) on_signal(*signal);
@@ -94,9 +95,8 @@ std::optional<Ended> Supervisor::on_news(const News& news) {
       guardian_.forward(news.value);
       break;
     case News::Kind::ended:
-      return Ended{
-          .how = news.for_the_lease ? Ended::How::for_the_lease : Ended::How::by_itself,
-          .value = news.value};
+      return Ended{.how = news.for_the_lease ? Ended::How::for_the_lease : Ended::How::by_itself,
+                   .value = news.value};
   }
   return {};
 }
@@ -106,8 +106,6 @@ void Supervisor::kill_group() const {
 }
 
 /// Between the time at which the guardian kills and the end of the lease.
-TimePoint Supervisor::overdue_at() const {
-  return told_ - Ending::margin(lease_.ttl()) / 2;
-}
+TimePoint Supervisor::overdue_at() const { return told_ - Ending::margin(lease_.ttl()) / 2; }
 
 }  // namespace cli

@@ -40,8 +40,8 @@ class Supervisor {
   const Events& events_;
   const Signals& signals_;
   Terminal terminal_;
-  pid_t group_ = 0;                ///< of the command; 0: not started
-  interlock::TimePoint told_{};    ///< the deadline that the guardian knows
+  pid_t group_ = 0;              ///< of the command; 0: not started
+  interlock::TimePoint told_{};  ///< the deadline that the guardian knows
   bool told_lost_ = false;
 };
 

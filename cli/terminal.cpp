@@ -75,7 +75,7 @@ void Terminal::continued() {
   if (for_command_ && group_ != 0 && in_foreground()) ::tcsetpgrp(STDIN_FILENO, group_);
 }
 
-void Terminal::take_back() {
+void Terminal::take_back() const {
   if (present_ && group_ != 0 && ::tcgetpgrp(STDIN_FILENO) == group_) {
     ::tcsetpgrp(STDIN_FILENO, ::getpgrp());
   }

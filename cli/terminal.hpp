@@ -27,7 +27,7 @@ class Terminal {
   /// We were continued: the command goes on, with the terminal if it is ours to give.
   void continued();
   /// The command has ended.
-  void take_back();
+  void take_back() const;
 
  private:
   [[nodiscard]] bool in_foreground() const;

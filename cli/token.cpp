@@ -26,13 +26,14 @@ std::string read_token(const std::vector<std::string>& given) {
 }
 
 nlohmann::ordered_json details(const interlock::Lease& lease, bool fences) {
-  nlohmann::ordered_json json{{"token", ""},
-                              {"resource", lease.resource()},
-                              {"resources", lease.resources()},
-                              {"owner", lease.owner().brief()},
-                              {"fence", nullptr},
-                              {"ttl_ms", lease.ttl() / std::chrono::milliseconds(1)},
-                              {"remaining_ms", lease.time_remaining() / std::chrono::milliseconds(1)}};
+  nlohmann::ordered_json json{
+      {"token", ""},
+      {"resource", lease.resource()},
+      {"resources", lease.resources()},
+      {"owner", lease.owner().brief()},
+      {"fence", nullptr},
+      {"ttl_ms", lease.ttl() / std::chrono::milliseconds(1)},
+      {"remaining_ms", lease.time_remaining() / std::chrono::milliseconds(1)}};
   if (fences) json["fence"] = lease.fence().value;
   return json;
 }
@@ -60,17 +61,19 @@ int acquire(const Arguments& arguments) {
   ClaimOptions claim;
   std::int64_t process = 0;
   bool json = false;
-  Parser parser("acquire [OPTIONS] NAME [--also NAME…]",
-                "Takes the lock and prints a token for it. The lock is held until it is released with\n"
-                "the token or its TTL ends, and renewed by nobody.",
-                "  token=$(interlock acquire deploy --ttl 10m --pid $$)\n"
-                "  token=$(interlock extend \"$token\" --ttl 10m)\n"
-                "  interlock release \"$token\"\n");
+  Parser parser(
+      "acquire [OPTIONS] NAME [--also NAME…]",
+      "Takes the lock and prints a token for it. The lock is held until it is released with\n"
+      "the token or its TTL ends, and renewed by nobody.",
+      "  token=$(interlock acquire deploy --ttl 10m --pid $$)\n"
+      "  token=$(interlock extend \"$token\" --ttl 10m)\n"
+      "  interlock release \"$token\"\n");
   parser.add_names(claim.names, "What to lock; several are taken all or none");
   add_claim(parser, claim, std::chrono::minutes(5));
   parser
-      .add_option("--pid", process,
-                  "Free it as soon as this process ends, where the store can tell; $$ is your shell")
+      .add_option(
+          "--pid", process,
+          "Free it as soon as this process ends, where the store can tell; $$ is your shell")
       ->type_name("PID")
       ->check(CLI::PositiveNumber);
   parser.add_json(json);
@@ -94,10 +97,11 @@ int extend(const Arguments& arguments) {
   std::vector<std::string> given;
   std::optional<Duration> ttl;
   bool json = false;
-  Parser parser("extend [OPTIONS] TOKEN",
-                "Gives the lock of this token its TTL again, from now on, and prints the token to use\n"
-                "from then on.",
-                "  token=$(interlock extend \"$token\" --ttl 10m)\n");
+  Parser parser(
+      "extend [OPTIONS] TOKEN",
+      "Gives the lock of this token its TTL again, from now on, and prints the token to use\n"
+      "from then on.",
+      "  token=$(interlock extend \"$token\" --ttl 10m)\n");
   parser.add_names(given, "What acquire printed; - reads it from stdin", "TOKEN");
   add_duration(parser, "--ttl", "A new TTL (default: the one it has)",
                [&ttl](Duration value) { ttl = value; });

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <iostream>
@@ -42,8 +43,8 @@ class WaitingLine {
   WaitingLine(const interlock::Client& client, const ClaimOptions& claim, const Events& events)
       : client_(client), claim_(claim), events_(events) {
     const char* term = std::getenv("TERM");
-    shown_here_ = ::isatty(STDERR_FILENO) == 1 && term != nullptr &&
-                  std::string_view(term) != "dumb";
+    shown_here_ =
+        ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
   }
   WaitingLine(const WaitingLine&) = delete;
   WaitingLine& operator=(const WaitingLine&) = delete;
@@ -81,6 +82,25 @@ class WaitingLine {
   bool shown_ = false;
   TimePoint next_ = BootClock::now() + seconds(1);
 };
+
+/// The library leaves the queue in the background, but this program is about to end: nobody who
+/// looks afterwards should find it in line. Waits for that, but not for long.
+void leave_queue(const interlock::Client& client, const ClaimOptions& claim, const Events& events) {
+  const auto us = events.owner();
+  const auto end = BootClock::now() + seconds(1);
+  const auto queued = [&] {
+    const auto snapshot = client.inspect({.resources = {claim.names.front()}});
+    return std::any_of(
+        snapshot.resources.begin(), snapshot.resources.end(), [&](const auto& state) {
+          return std::any_of(state.waiters.begin(), state.waiters.end(),
+                             [&](const auto& entry) { return us && entry.owner == *us; });
+        });
+  };
+  try {
+    while (queued() && BootClock::now() < end) ::poll(nullptr, 0, 5);
+  } catch (const interlock::Error&) {  // then the store forgets us by itself
+  }
+}
 
 int explain(const Attempt& attempt, const ClaimOptions& claim) {
   complain(attempt.error().what());
@@ -135,6 +155,7 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
     }
     if (auto attempt = result->take()) {
       line.clear();
+      if (!*attempt && !claim.no_wait) leave_queue(client, claim, events);
       if (ended_by != 0) return {.lease = {}, .exit_status = by_signal(ended_by)};
       if (*attempt) return {.lease = std::move(**attempt), .exit_status = kOk};
       return {.lease = {}, .exit_status = explain(*attempt, claim)};

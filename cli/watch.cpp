@@ -41,7 +41,8 @@ class Screen {
 
   void draw(const std::string& title, const std::vector<std::string>& lines) const {
     winsize size{};
-    const int rows = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+    const int rows =
+        ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
     const int wide = columns(STDOUT_FILENO);
     const bool bold = fancy(STDOUT_FILENO);
     std::string frame = "\033[H" + printable(title, wide) + "\033[K\r\n\033[K\r\n";
@@ -49,7 +50,8 @@ class Screen {
     for (const auto& line : lines) {
       if (++row > rows) break;
       const bool header = bold && row == 3 && lines.size() > 1;
-      frame += (header ? "\033[1m" : "") + printable(line, wide) + (header ? "\033[0m" : "") + "\033[K";
+      frame +=
+          (header ? "\033[1m" : "") + printable(line, wide) + (header ? "\033[0m" : "") + "\033[K";
       if (row < rows) frame += "\r\n";
     }
     std::cout << frame << "\033[J" << std::flush;
@@ -119,10 +121,11 @@ std::string title(const std::string& prefix, const std::string& where) {
 int watch(const Arguments& arguments) {
   std::vector<std::string> given;
   Duration interval = std::chrono::milliseconds(500);
-  Parser parser("watch [OPTIONS] [PREFIX]",
-                "Shows the locks whose name begins with PREFIX, live; q quits. If the output is not a\n"
-                "terminal, prints a line for each change.",
-                "  interlock watch\n  interlock watch billing: | tee locks.log\n");
+  Parser parser(
+      "watch [OPTIONS] [PREFIX]",
+      "Shows the locks whose name begins with PREFIX, live; q quits. If the output is not a\n"
+      "terminal, prints a line for each change.",
+      "  interlock watch\n  interlock watch billing: | tee locks.log\n");
   parser.add_names(given, "Only names that begin with it", "PREFIX");
   add_duration(parser, "--interval", "How often to look (default: 500ms)",
                [&](Duration value) { interval = value; });
@@ -146,11 +149,13 @@ int watch(const Arguments& arguments) {
       changes.print(snapshot);
       if (!std::cout) return kIo;
     }
-    std::array<pollfd, 2> fds{{{.fd = signals.fd(), .events = POLLIN, .revents = 0},
-                               {.fd = screen ? screen->keys() : -1, .events = POLLIN, .revents = 0}}};
+    std::array<pollfd, 2> fds{
+        {{.fd = signals.fd(), .events = POLLIN, .revents = 0},
+         {.fd = screen ? screen->keys() : -1, .events = POLLIN, .revents = 0}}};
     ::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<std::int64_t>(pause, 20, 3600000)));
     char key = 0;
-    if ((fds[1].revents & POLLIN) != 0 && ::read(fds[1].fd, &key, 1) == 1 && (key == 'q' || key == 'Q')) {
+    if ((fds[1].revents & POLLIN) != 0 && ::read(fds[1].fd, &key, 1) == 1 &&
+        (key == 'q' || key == 'Q')) {
       return kOk;
     }
     while (const auto signal = signals.next()) {

@@ -56,14 +56,15 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
       return {};
     case Verdict::busy:
       place_.reset();
-      if (plan_.one_shot) return finish(Outcome::busy, false);
+      // It was allowed to queue, and the store says that waiting would never end.
+      if (plan_.one_shot || queue()) return finish(Outcome::busy, false);
       if (plan_.tries) {
         if (attempts_ >= plan_.tries->attempts) return finish(Outcome::exhausted, false);
         return pause(now, *plan_.tries, attempts_);
       }
       return pause(now, plan_.retry, attempts_);
     case Verdict::lost:
-      why_ = Error(Errc::lost, "the lease that it should take over has ended");
+      why_ = Error(Errc::lost, "it was taken away again before it was known to be granted");
       return finish(Outcome::failed, true);
     case Verdict::unknown:
       break;
@@ -78,6 +79,10 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
 
 Acquisition::Step Acquisition::no_answer(TimePoint now, Error why) {
   call_deadline_ = TimePoint::max();
+  // The caller's own deadline cut the last call of a good wait short: that is not the store's fault.
+  if (plan_.deadline && now >= *plan_.deadline && answered_ && failures_ == 0) {
+    return finish(Outcome::timed_out, true);
+  }
   why_ = std::move(why);
   ++failures_;
   if (plan_.one_shot || failures_ >= plan_.retry.attempts) return finish(Outcome::failed, true);

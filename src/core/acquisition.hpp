@@ -3,20 +3,22 @@
 // A plain state machine: events in, the next step out. It has no clock, no thread and no socket;
 // its driver (pursuit.hpp) tells it the time and performs the steps.
 //
-//     phase     | event                      | next     | step
-//     ----------+----------------------------+----------+--------------------------------------
-//     idle      | start                      | asking   | ask
-//     asking    | granted, in time           | done     |
-//     asking    | granted, but it took longer than the lease | asking | ask (the TTL starts anew)
-//     asking    | queued                     | waiting  |
-//     asking    | busy: one shot / tries are used up | done |
-//     asking    | busy otherwise             | pausing  |
-//     asking    | unknown, not retryable     | done     | forget
-//     asking    | unknown, or no answer      | pausing  | (done and forget when retries are used
-//     up) waiting   | wake, or heartbeat due     | asking   | ask pausing   | wake, or pause over
-//     | asking   | ask any       | deadline                   | done     | forget any       |
-//     cancel                     | done     | forget done      | a late granted or queued   | done
-//     | forget (unless it is the grant itself)
+//     phase     | event                                       | next     | step
+//     ----------+---------------------------------------------+----------+-------------------------
+//     idle      | start                                       | asking   | ask
+//     asking    | granted, in time                            | done     |
+//     asking    | granted, but it took longer than the lease  | asking   | ask (the TTL starts anew)
+//     asking    | queued                                      | waiting  |
+//     asking    | busy: one shot, or no tries are left, or it | done     |
+//               | could queue (then waiting would never end)  |          |
+//     asking    | busy otherwise                              | pausing  |
+//     asking    | lost, or unknown and not retryable          | done     | forget
+//     asking    | unknown, or no answer                       | pausing  |
+//     asking    | the same, and no retries are left           | done     | forget
+//     waiting   | wake, or heartbeat due                      | asking   | ask
+//     pausing   | wake, or pause over                         | asking   | ask
+//     any       | deadline, or cancel                         | done     | forget
+//     done      | a late granted or queued, if it failed      | done     | forget
 //
 // "ask" is Backend::acquire, always for the same owner: asking again settles a lost reply. "forget"
 // is Backend::release of that owner, in the background.

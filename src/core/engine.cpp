@@ -20,26 +20,19 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-// Set while a store answers: the thread may be the store's own, which must not destroy the store.
-thread_local int answering = 0;
-
-struct Answering {
-  Answering() noexcept { ++answering; }
-  Answering(const Answering&) = delete;
-  Answering& operator=(const Answering&) = delete;
-  ~Answering() { --answering; }
-};
+thread_local int on_store_thread = 0;
 
 }  // namespace
+
+OnStoreThread::OnStoreThread() noexcept { ++on_store_thread; }
+OnStoreThread::~OnStoreThread() { --on_store_thread; }
 
 std::shared_ptr<Engine> Engine::make(std::unique_ptr<Backend> backend, ClientOptions options) {
   const std::shared_ptr<Engine> engine(new Engine(std::move(backend), std::move(options)),
                                        &Engine::dispose);
   engine->backend_->on_wake([weak = engine->weak_from_this()](const Owner& owner) {
-    if (const auto self = weak.lock()) {
-      const Answering on_a_store_thread;
-      self->wake(owner);
-    }
+    const OnStoreThread here;
+    if (const auto self = weak.lock()) self->wake(owner);
   });
   call_at_exit(engine);
   return engine;
@@ -60,7 +53,8 @@ Engine::~Engine() = default;
 // end.
 void Engine::dispose(Engine* engine) noexcept {
   if (engine->forked()) return;  // its threads and locks stayed in the parent
-  if (answering == 0 && !engine->keeper_.on_its_thread() && !engine->courier_.on_its_thread()) {
+  if (on_store_thread == 0 && !engine->keeper_.on_its_thread() &&
+      !engine->courier_.on_its_thread()) {
     delete engine;
     return;
   }

@@ -30,6 +30,34 @@ struct Template {
   Options options;
 };
 
+/// While it exists, this thread may be one of the store's own, which can't destroy the store.
+class OnStoreThread {
+ public:
+  OnStoreThread() noexcept;
+  OnStoreThread(const OnStoreThread&) = delete;
+  OnStoreThread& operator=(const OnStoreThread&) = delete;
+  ~OnStoreThread();
+};
+
+/// What a reply holds on to while the store has it. The store lets go of it on a thread of its own,
+/// perhaps as the last one, and must not be destroyed right there.
+template <class T>
+class HeldByStore {
+ public:
+  explicit HeldByStore(std::shared_ptr<T> object) : object_(std::move(object)) {}
+  HeldByStore(const HeldByStore&) = default;
+  HeldByStore(HeldByStore&&) = default;
+  HeldByStore& operator=(const HeldByStore&) = delete;
+  ~HeldByStore() {
+    const OnStoreThread here;
+    object_.reset();
+  }
+  T* operator->() const noexcept { return object_.get(); }
+
+ private:
+  std::shared_ptr<T> object_;
+};
+
 /// Whoever has a claim in the store: an acquisition under way, or a lease.
 class Listener {
  public:

@@ -18,7 +18,7 @@ void Forget::due(TimePoint now) {
                              now + engine_->traits().call_timeout + Retry::standard().delay(tries));
   engine_->backend().release(
       claim_, {.deadline = now + engine_->traits().call_timeout},
-      [self = shared_from_this()](const Answer& answer) { self->answered(answer); });
+      [self = HeldByStore(shared_from_this())](const Answer& answer) { self->answered(answer); });
 }
 
 void Forget::answered(const Answer& answer) {

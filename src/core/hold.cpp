@@ -112,14 +112,19 @@ void Hold::perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>&
   engine_->keeper().schedule(shared_from_this(), machine_.next_tick());
   if (step.renew) return send_renewal(step.call_deadline, lock);
   if (!step.lose) return lock.unlock();
+  if (step.forget) engine_->forget(claim_);
+  tell_lost(lock);
+}
+
+// Leaves the lock unlocked.
+void Hold::tell_lost(std::unique_lock<std::mutex>& lock) {
   auto signal = lost_;
   const auto claim = claim_;
   const auto why = lost_error();
   lock.unlock();
+  signal.request_stop();
   engine_->observe(
       {.event = Event::lost, .claim = claim, .elapsed = engine_->now() - acquired_, .error = &why});
-  signal.request_stop();
-  if (step.forget) engine_->forget(claim);
 }
 
 void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) {
@@ -129,7 +134,7 @@ void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) 
   const auto sent = engine_->now();
   engine_->backend().renew(
       claim, {.deadline = deadline},
-      [self = shared_from_this(), claim, generation, sent](Answer answer) {
+      [self = HeldByStore(shared_from_this()), claim, generation, sent](Answer answer) {
         self->engine_->note(claim, answer);
         std::unique_lock relock(self->mutex_);
         if (self->generation_ != generation || (self->changing_ && answer.verdict == Verdict::lost))
@@ -171,37 +176,42 @@ LeaseState Hold::release(Duration timeout) {
   engine_->check_not_forked();
   const auto now = engine_->now();
   {
-    const std::lock_guard lock(mutex_);
-    (void)machine_.tick(now);
-    if (std::exchange(released_, true)) return machine_.state(now);
+    std::unique_lock lock(mutex_);
+    if (released_) return machine_.state(now);
+    const auto step = machine_.tick(now);
+    if (step.lose) {  // it ended just now, and nobody has said so yet
+      perform(step, lock);
+      lock.lock();
+    }
+    released_ = true;
   }
   engine_->keeper().cancel(*this);
   // The claim does not change any more: it is safe to read without the lock.
   const auto answer = engine_->release_and_wait(claim_, now + timeout);
-  const std::lock_guard lock(mutex_);
-  switch (answer.verdict) {
-    case Verdict::granted:
-      machine_.end(LeaseState::released);
-      break;
-    case Verdict::unknown:
-      machine_.end(LeaseState::lost, "its release could not be confirmed");
-      engine_->forget(claim_);
-      throw Error(answer.why->errc(),
-                  answer.why->message() +
-                      "; the release goes on in the background, and the TTL ends it anyway",
-                  {.resource = resource(), .node = answer.why->node(), .maybe_held = true});
-    default:
-      machine_.end(LeaseState::lost, "it was not held any more when it was released");
+  std::unique_lock lock(mutex_);
+  const bool was_held = machine_.state(now) == LeaseState::held;
+  if (answer.verdict == Verdict::granted) {
+    machine_.end(LeaseState::released);
+    if (was_held) {
+      lock.unlock();
+      engine_->observe({.event = Event::released, .claim = claim_, .elapsed = now - acquired_});
+      return LeaseState::released;
+    }
+  } else if (was_held) {
+    const bool in_doubt = answer.verdict == Verdict::unknown;
+    machine_.end(LeaseState::lost, in_doubt ? "its release could not be confirmed"
+                                            : "it was not held any more when it was released");
+    if (!in_doubt) tell_lost(lock);
   }
-  const auto how = machine_.state(now);
-  if (how == LeaseState::released) {
-    engine_->observe({.event = Event::released, .claim = claim_, .elapsed = now - acquired_});
-  } else {
-    const auto why = lost_error();
-    engine_->observe(
-        {.event = Event::lost, .claim = claim_, .elapsed = now - acquired_, .error = &why});
+  if (lock.owns_lock()) lock.unlock();
+  if (answer.verdict == Verdict::unknown) {
+    engine_->forget(claim_);
+    throw Error(answer.why->errc(),
+                answer.why->message() +
+                    "; the release goes on in the background, and the TTL ends it anyway",
+                {.resource = resource(), .node = answer.why->node(), .maybe_held = true});
   }
-  return how;
+  return LeaseState::lost;
 }
 
 LeaseState Hold::release(const std::vector<std::string>& names) {

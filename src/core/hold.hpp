@@ -53,6 +53,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
  private:
   LeaseState release(Duration timeout);
   void perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
+  void tell_lost(std::unique_lock<std::mutex>& lock);
   void send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock);
   [[nodiscard]] Error lost_error() const;
 

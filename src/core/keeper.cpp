@@ -25,11 +25,14 @@ void Keeper::schedule(const std::shared_ptr<Task>& task, TimePoint at) {
         return;
       }
       const bool earlier = at < task->at_;
+      if (at == task->at_) return;  // keeps its turn
       task->at_ = at;
+      task->turn_ = ++last_turn_;
       earlier ? sift_up(task->index_) : sift_down(task->index_);
     } else {
       if (at == TimePoint::max()) return;
       task->at_ = at;
+      task->turn_ = ++last_turn_;
       heap_.push_back(task);
       task->index_ = heap_.size() - 1;
       sift_up(task->index_);
@@ -92,7 +95,7 @@ void Keeper::sift_up(std::size_t index) {
   auto task = std::move(heap_[index]);
   while (index > 0) {
     const auto parent = (index - 1) / 2;
-    if (heap_[parent]->at_ <= task->at_) break;
+    if (!task->before(*heap_[parent])) break;
     place(index, std::move(heap_[parent]));
     index = parent;
   }
@@ -104,8 +107,8 @@ void Keeper::sift_down(std::size_t index) {
   while (true) {
     auto child = 2 * index + 1;
     if (child >= heap_.size()) break;
-    if (child + 1 < heap_.size() && heap_[child + 1]->at_ < heap_[child]->at_) ++child;
-    if (heap_[child]->at_ >= task->at_) break;
+    if (child + 1 < heap_.size() && heap_[child + 1]->before(*heap_[child])) ++child;
+    if (!heap_[child]->before(*task)) break;
     place(index, std::move(heap_[child]));
     index = child;
   }
@@ -118,7 +121,7 @@ std::shared_ptr<Keeper::Task> Keeper::take(std::size_t index) {
   auto last = std::move(heap_.back());
   heap_.pop_back();
   if (index < heap_.size()) {
-    const bool earlier = last->at_ < taken->at_;
+    const bool earlier = last->before(*taken);
     place(index, std::move(last));
     earlier ? sift_up(index) : sift_down(index);
   }

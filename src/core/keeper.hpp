@@ -2,6 +2,7 @@
 // it never waits for anything but time: no store call on it may block.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -28,6 +29,11 @@ class Keeper {
     static constexpr std::size_t kNowhere = ~std::size_t{0};
     std::size_t index_ = kNowhere;
     TimePoint at_{};
+    std::uint64_t turn_ = 0;  // among tasks of one time: who came first
+
+    [[nodiscard]] bool before(const Task& other) const noexcept {
+      return at_ != other.at_ ? at_ < other.at_ : turn_ < other.turn_;
+    }
   };
 
   explicit Keeper(std::shared_ptr<Clock> clock) : clock_(std::move(clock)), signal_(*clock_) {}
@@ -35,7 +41,8 @@ class Keeper {
   Keeper& operator=(const Keeper&) = delete;
   ~Keeper();
 
-  /// Makes it due at `at`, instead of whenever it was before. TimePoint::max(): never. The keeper
+  /// Makes it due at `at`, instead of whenever it was before. TimePoint::max(): never. Tasks of one
+  /// time are due in the order in which they came. The keeper
   /// shares the task until then. The thread starts with the first task.
   void schedule(const std::shared_ptr<Task>& task, TimePoint at);
   /// It may be running at this moment, all the same.
@@ -60,6 +67,7 @@ class Keeper {
   std::mutex mutex_;
   std::vector<std::shared_ptr<Task>> heap_;  // the earliest first; each task knows its index
   TimePoint sleeps_until_ = TimePoint::min();
+  std::uint64_t last_turn_ = 0;
   bool stop_ = false;
   std::thread thread_;
 };

@@ -30,10 +30,11 @@ bool is_own(const Record& record, const Claim& claim) {
   return record.owner == claim.owner || record.owner == claim.instead_of;
 }
 
-// The hold of the same identity, which lets this claim in.
-const Record* own_hold(const Row& row, const Who& who) {
+// The hold of the same identity, at least as strong as `mode`.
+const Record* own_hold(const Row& row, const Who& who, Mode mode) {
   const auto it = std::find_if(row.holders.begin(), row.holders.end(), [&](const Record& r) {
-    return !is_slots(r.mode) && same_identity(*r.who, who);
+    return !is_slots(r.mode) && same_identity(*r.who, who) &&
+           (r.mode == Mode::exclusive || mode == Mode::shared);
   });
   return it == row.holders.end() ? nullptr : &*it;
 }
@@ -93,12 +94,8 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
   sweep_rows(claim, now, wakes);
   const auto held = held_by(claim.owner, claim);
   if (held == claim.parts.size()) return rearm(claim, origin, now);
-  if (held > 0) {
-    return Answer::failed(
-        {Errc::invalid,
-         "this owner holds some of these resources and asks for more; a claim can't grow",
-         {.resource = claim.parts.front().resource, .node = {}, .maybe_held = true}});
-  }
+  // It was granted all of it, and some has been taken away or given back since. A claim never grows.
+  if (held > 0) return {.verdict = Verdict::lost};
   const bool takes_over = !claim.instead_of.empty();
   if (takes_over && held_by(claim.instead_of, claim) < claim.parts.size()) {
     leave_queue(claim);
@@ -110,7 +107,7 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
   const auto queued = tickets_.find(claim.owner);
   // A one-shot stands behind everybody, whatever its priority: it never overtakes. A holder that
   // wants more stands before everybody: they wait for it anyway.
-  const Ticket ticket = queued != tickets_.end() ? queued->second
+  const Ticket ticket = queued != tickets_.end() ? queued->second.ticket
                         : takes_over             ? Ticket{true, claim.priority, last_ticket_ + 1}
                         : queue                  ? Ticket{false, claim.priority, last_ticket_ + 1}
                                 : Ticket{false, std::numeric_limits<std::int32_t>::min(),
@@ -200,13 +197,13 @@ LockTable::Hindrance LockTable::hindrance(const Part& part, const Claim& claim,
     }
   }
   // Whoever waits here may wait for this very identity: it must not wait for them.
-  if (!is_slots(part.mode) && own_hold(row, *claim.who) != nullptr) return found;
+  if (!is_slots(part.mode) && own_hold(row, *claim.who, Mode::shared) != nullptr) return found;
   for (auto it = row.queue.begin(); it != row.queue.end() && it->first < ticket;) {
     const Record& w = it->second;
     if (own(w) || !conflicts(w.mode, part.mode)) {
       ++it;
     } else if (gone(w)) {
-      tickets_.erase(w.owner);
+      leave_row(w.owner);
       it = row.queue.erase(it);
     } else {
       note(w);
@@ -229,7 +226,7 @@ Answer LockTable::grant(const Claim& claim, const Origin& origin, TimePoint now,
     // own claim back: with a fresh fence, its outer writes would be refused after its inner ones.
     const bool stronger = mode_before == Mode::shared && part.mode == Mode::exclusive;
     if (stronger) before = nullptr;
-    if (before == nullptr && !is_slots(part.mode)) before = own_hold(row, *claim.who);
+    if (before == nullptr && !is_slots(part.mode)) before = own_hold(row, *claim.who, part.mode);
     record.fence = before != nullptr ? before->fence : rules_.next_fence(part.resource);
     answer.fences.push_back(Fence{record.fence});
     std::erase_if(row.holders, [&](const Record& r) { return r.owner == claim.instead_of; });
@@ -255,7 +252,8 @@ Answer LockTable::rearm(const Claim& claim, const Origin& origin, TimePoint now)
 Answer LockTable::enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin,
                           TimePoint now, TimePoint look) {
   last_ticket_ = std::max(last_ticket_, ticket.number);
-  tickets_[claim.owner] = ticket;
+  auto& queued = tickets_[claim.owner];
+  queued.ticket = ticket;
   Answer answer{.verdict = Verdict::queued};
   for (const auto& part : claim.parts) {
     Row& row = rows_[part.resource];
@@ -263,7 +261,11 @@ Answer LockTable::enqueue(const Claim& claim, const Ticket& ticket, const Origin
     if (ticket.stronger && part.mode != Mode::exclusive) continue;
     const auto [it, fresh] =
         row.queue.try_emplace(ticket, make_record(claim, part, origin, now, rules_.ticket_ttl));
-    if (!fresh) it->second.expires = now + rules_.ticket_ttl;
+    if (fresh) {
+      ++queued.rows;
+    } else {
+      it->second.expires = now + rules_.ticket_ttl;
+    }
     const auto ahead = std::next(it) == row.queue.end()
                            ? row.queue.size() - 1
                            : static_cast<std::size_t>(std::distance(row.queue.begin(), it));
@@ -285,7 +287,9 @@ Answer LockTable::release(const Claim& claim, std::uint64_t by, TimePoint now,
   bool held = false;
   bool queued = false;
   sweep_rows(claim, now, wakes);
-  const auto ticket = tickets_.find(claim.owner);
+  const auto waiting = tickets_.find(claim.owner);
+  const auto ticket =
+      waiting == tickets_.end() ? std::nullopt : std::optional(waiting->second.ticket);
   for (const auto& part : claim.parts) {
     const auto it = rows_.find(part.resource);
     if (it == rows_.end()) continue;
@@ -295,12 +299,12 @@ Answer LockTable::release(const Claim& claim, std::uint64_t by, TimePoint now,
                         if (r.origin.home != by) wakes.push_back({r.origin.home, r.owner});
                         return true;
                       }) > 0;
-    const bool gave_up = ticket != tickets_.end() && row.queue.erase(ticket->second) > 0;
+    const bool gave_up = ticket && row.queue.erase(*ticket) > 0;
+    if (gave_up) leave_row(claim.owner);
     held = held || left;
     queued = queued || gave_up;
     if (left || gave_up) wake_next(row, wakes);
   }
-  if (queued) tickets_.erase(claim.owner);
   return {.verdict = held ? Verdict::granted : queued ? Verdict::queued : Verdict::lost};
 }
 
@@ -352,7 +356,7 @@ std::vector<Record> LockTable::in_the_way(const Claim& claim, std::size_t most) 
     }
     for (const auto& [place, w] : it->second.queue) {
       if (found.size() == most) return found;
-      if (ticket != tickets_.end() && !(place < ticket->second)) break;
+      if (ticket != tickets_.end() && !(place < ticket->second.ticket)) break;
       if (w.owner != claim.owner && conflicts(w.mode, part.mode)) found.push_back(w);
     }
   }
@@ -364,7 +368,9 @@ void LockTable::restore_holder(const std::string& resource, Record record) {
 }
 
 void LockTable::restore_waiter(const std::string& resource, Ticket ticket, Record record) {
-  tickets_[record.owner] = ticket;
+  auto& queued = tickets_[record.owner];
+  queued.ticket = ticket;
+  ++queued.rows;
   rows_[resource].queue.emplace(ticket, std::move(record));
 }
 
@@ -372,10 +378,16 @@ void LockTable::leave_queue(const Claim& claim) {
   const auto ticket = tickets_.find(claim.owner);
   if (ticket == tickets_.end()) return;
   for (const auto& part : claim.parts) {
-    if (const auto it = rows_.find(part.resource); it != rows_.end())
-      it->second.queue.erase(ticket->second);
+    const auto it = rows_.find(part.resource);
+    if (it != rows_.end()) it->second.queue.erase(ticket->second.ticket);
   }
   tickets_.erase(ticket);
+}
+
+// Its place in one row is gone.
+void LockTable::leave_row(const Owner& owner) {
+  const auto it = tickets_.find(owner);
+  if (it != tickets_.end() && --it->second.rows == 0) tickets_.erase(it);
 }
 
 void LockTable::sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>& wakes) {
@@ -393,8 +405,7 @@ void LockTable::sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes) {
       ++it;
       continue;
     }
-    // Its records in other rows expire by themselves, at the same time.
-    tickets_.erase(it->second.owner);
+    leave_row(it->second.owner);
     it = row.queue.erase(it);
     ++dropped;
   }

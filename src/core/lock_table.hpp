@@ -135,13 +135,18 @@ class LockTable {
   Answer enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin, TimePoint now,
                  TimePoint look);
   void leave_queue(const Claim& claim);
+  void leave_row(const Owner& owner);
   void sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>& wakes);
   void sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes);
   void wake_next(const Row& row, std::vector<Wake>& wakes) const;
 
   Rules rules_;
   std::unordered_map<std::string, Row> rows_;
-  std::unordered_map<Owner, Ticket> tickets_;
+  struct Queued {
+    Ticket ticket;
+    std::size_t rows = 0;  ///< in so many queues
+  };
+  std::unordered_map<Owner, Queued> tickets_;
   std::uint64_t last_ticket_ = 0;
   std::size_t calls_since_sweep_ = 0;
 };

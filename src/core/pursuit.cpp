@@ -144,7 +144,7 @@ void Pursuit::perform(const Acquisition::Step& step, TimePoint now) {
   if (step.ask) {
     engine_->backend().acquire(
         claim_, machine_.queue(), {.deadline = step.call_deadline, .caller_waits = blocking_},
-        [self = shared_from_this(), call = step.call, now](Answer answer) {
+        [self = HeldByStore(shared_from_this()), call = step.call, now](Answer answer) {
           self->post(
               {.kind = Mail::Kind::reply, .call = call, .sent = now, .answer = std::move(answer)});
         });

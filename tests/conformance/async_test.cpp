@@ -71,7 +71,7 @@ TEST_P(Async, EveryOutcomeArrivesAsAValue) {
   std::stop_source stopped;
   stopped.request_stop();
   EXPECT_EQ(outcome(Wait::once()), Outcome::busy);
-  EXPECT_EQ(outcome(Wait::for_(20ms)), Outcome::timed_out);
+  EXPECT_EQ(outcome(Wait::for_(100ms)), Outcome::timed_out);
   EXPECT_EQ(outcome(Wait::times({.attempts = 2, .first = 1ms})), Outcome::exhausted);
   EXPECT_EQ(outcome(Wait::forever(stopped.get_token())), Outcome::cancelled);
   EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
@@ -113,7 +113,7 @@ TEST_P(Async, ACoroutineMayAskForAnAttemptInstead) {
   const Mutex mutex(client(), "r");
   const auto held = mutex.acquire();
   std::promise<Attempt> made;
-  attempt(mutex, Wait::for_(20ms), made);
+  attempt(mutex, Wait::for_(100ms), made);
   EXPECT_EQ(made.get_future().get().outcome(), Outcome::timed_out);
 }
 
@@ -156,7 +156,12 @@ TEST_P(Async, ACallbackThatTakesItsTimeDoesNotHoldUpRenewals) {
 
 TEST_P(Async, TenThousandWaitersAreServedInOrderByAFewThreads) {
   COVERS(Rule<3>, Rule<4>, Rule<12>);
-  const int waiters_in_all = GetParam().name == "memory" ? 10000 : store().faithful() ? 500 : 30;
+#ifdef NDEBUG
+  const int many = GetParam().name == "memory" ? 10000 : 500;
+#else  // a queue costs its length, and sanitizers cost their own
+  const int many = GetParam().name == "memory" ? 2000 : 100;
+#endif
+  const int waiters_in_all = store().faithful() ? many : 30;
   const Mutex mutex(client(), "r");
   auto held = mutex.acquire();
   const auto before = threads_now();
@@ -175,7 +180,9 @@ TEST_P(Async, TenThousandWaitersAreServedInOrderByAFewThreads) {
   held.release();
   all.wait();
   EXPECT_EQ(served.size(), static_cast<std::size_t>(waiters_in_all));
-  EXPECT_TRUE(std::is_sorted(served.begin(), served.end()));
+  if (store().faithful()) {  // else calls may overtake each other on their way
+    EXPECT_TRUE(std::is_sorted(served.begin(), served.end()));
+  }
 }
 
 TEST_P(Async, AThousandWaitersCanBeCancelledAtOnce) {

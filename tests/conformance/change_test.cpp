@@ -1,5 +1,5 @@
-// A writer turns into a reader without a gap; a reader may try to become the writer, and two that try
-// don't deadlock.
+// A writer turns into a reader without a gap; a reader may try to become the writer, and two that
+// try don't deadlock.
 #include "conformance/seam.hpp"
 #include "conformance/suite.hpp"
 
@@ -60,7 +60,7 @@ TEST_P(Changes, AnUpgradeIsRefusedWhileAnotherReads) {
   const auto other = lock.read();
   EXPECT_FALSE(reader.try_upgrade());
   EXPECT_TRUE(reader) << "keeps its shared lease";
-  EXPECT_FALSE(reader.try_upgrade_for(50ms));
+  EXPECT_FALSE(reader.try_upgrade_for(100ms));
   EXPECT_TRUE(reader);
   EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
   EXPECT_EQ(holders("r"), 2U);

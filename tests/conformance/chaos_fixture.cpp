@@ -1,5 +1,6 @@
-// The memory store, on a bad day: answers come late and calls arrive twice, wakes get lost. No rule of
-// the contract takes note of that. On a worse day calls fail, too: then an Error is due, and all the rest still holds.
+// The memory store, on a bad day: answers come late and calls arrive twice, wakes get lost. No rule
+// of the contract takes note of that. On a worse day calls fail, too: then an Error is due, and all
+// the rest still holds.
 #include <atomic>
 
 #include "conformance/stress.hpp"
@@ -12,11 +13,9 @@ namespace {
 class ChaosFixture final : public StoreFixture {
  public:
   std::unique_ptr<Backend> open() override {
-    auto bad = chaos(store_.open(), {.seed = ++seed_,
-                                     .duplicate = 0.2,
-                                     .drop_wake = 0.1,
-                                     .delay = 0.3,
-                                     .max_delay = 5ms});
+    auto bad = chaos(
+        store_.open(),
+        {.seed = ++seed_, .duplicate = 0.2, .drop_wake = 0.1, .delay = 0.3, .max_delay = 5ms});
     // Or each lost wake would cost the ten seconds of the memory store.
     auto wired = std::make_unique<Wired>(std::move(bad), std::make_shared<Wire>(), 5s);
     wired->adjust().heartbeat = 200ms;

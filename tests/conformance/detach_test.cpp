@@ -18,8 +18,9 @@ TEST_P(Detaching, ATokenHoldsOnWithoutAProcessThatRenewsIt) {
   EXPECT_EQ(lease.state(), LeaseState::released);
   EXPECT_FALSE(lost.stop_requested());
   EXPECT_EQ(look("r").holders.at(0).owner, owner);
-  EXPECT_TRUE(std::all_of(token.begin(), token.end(), [](unsigned char c) { return std::isgraph(c); }))
-      << token;
+  EXPECT_TRUE(std::all_of(token.begin(), token.end(), [](unsigned char c) {
+    return std::isgraph(c);
+  })) << token;
 }
 
 TEST_P(Detaching, AnotherClientAdoptsIt) {
@@ -72,7 +73,8 @@ TEST_P(Detaching, ATokenNobodyAdoptsEndsWithItsTtl) {
 
 TEST_P(Detaching, AdoptedWithoutRenewalItEndsByItself) {
   COVERS(Rule<6>, Rule<7>);
-  const auto adopted = client().adopt(Mutex(client(), "r", {.ttl = 500ms}).acquire().detach(), false);
+  const auto adopted =
+      client().adopt(Mutex(client(), "r", {.ttl = 500ms}).acquire().detach(), false);
   const auto next = Mutex(client(), "r").acquire();
   EXPECT_EQ(adopted.state(), LeaseState::lost);
 }

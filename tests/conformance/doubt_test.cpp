@@ -93,7 +93,7 @@ TEST_P(Doubt, CleaningUpIsTriedAgainWhenItFails) {
   const auto locks = wired();
   const auto held = Mutex(client(), "r").acquire();
   wire_->once(Kind::release, Fate::fail);
-  EXPECT_EQ(Mutex(locks, "r").try_acquire_for(50ms).outcome(), Outcome::timed_out);
+  EXPECT_EQ(Mutex(locks, "r").try_acquire_for(100ms).outcome(), Outcome::timed_out);
   EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
 }
 
@@ -111,9 +111,9 @@ TEST_P(Doubt, FiveAnswersAreToldApart) {
   COVERS(Rule<10>);
   const auto locks = wired();
   const Mutex mutex(locks, "r", {.ttl = 3s, .retry = kQuick});
-  auto lease = mutex.acquire();                                          // granted
-  EXPECT_EQ(mutex.try_acquire().outcome(), Outcome::busy);               // busy
-  EXPECT_EQ(mutex.try_acquire_for(20ms).outcome(), Outcome::timed_out);  // timed out
+  auto lease = mutex.acquire();                                           // granted
+  EXPECT_EQ(mutex.try_acquire().outcome(), Outcome::busy);                // busy
+  EXPECT_EQ(mutex.try_acquire_for(100ms).outcome(), Outcome::timed_out);  // timed out
   store().break_hold("r");
   EXPECT_FALSE(lease.extend(3s));  // lost
   EXPECT_EQ(lease.state(), LeaseState::lost);

@@ -1,5 +1,5 @@
-// Rule 13, as far as one process can show it: a forked child holds nothing of its parent's. Kills, stops
-// and orderly exits are in tests/process.
+// Rule 13, as far as one process can show it: a forked child holds nothing of its parent's. Kills,
+// stops and orderly exits are in tests/process.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -28,22 +28,35 @@ TEST_P(Input, WhatNoStoreWouldTakeIsRefusedBeforeAnyCall) {
                    "a ttl of " + format_duration(ttl));
   }
   const std::vector<std::string> bad_names{
-      "", std::string(513, 'x'), "a\nb", std::string("a\0b", 3), "\x7f", "\xff\xfe", "\xc0\xaf",
-      "\xed\xa0\x80", "half \xe2\x82"};
+      "",         std::string(513, 'x'), "a\nb",         std::string("a\0b", 3), "\x7f", "\xff\xfe",
+      "\xc0\xaf", "\xed\xa0\x80",        "half \xe2\x82"};
   for (const auto& name : bad_names) {
     expect_invalid([&] { static_cast<void>(Mutex(locks, name).try_acquire()); }, "name " + name);
-    expect_invalid([&] { static_cast<void>(MultiLock(locks, {exclusive("a"), exclusive(name)}).try_acquire()); },
-                   "name in a set " + name);
+    expect_invalid(
+        [&] {
+          static_cast<void>(MultiLock(locks, {exclusive("a"), exclusive(name)}).try_acquire());
+        },
+        "name in a set " + name);
   }
-  expect_invalid([&] { static_cast<void>(MultiLock(locks, std::vector<Part>{}).try_acquire()); }, "an empty set");
+  expect_invalid([&] { static_cast<void>(MultiLock(locks, std::vector<Part>{}).try_acquire()); },
+                 "an empty set");
   expect_invalid([&] { static_cast<void>(Semaphore(locks, "s", 0).try_acquire()); }, "capacity 0");
-  expect_invalid([&] { static_cast<void>(Semaphore(locks, "s", 3, {}, 0).try_acquire()); }, "weight 0");
-  expect_invalid([&] { static_cast<void>(Semaphore(locks, "s", 3, {}, 4).try_acquire()); }, "weight 4 of 3");
-  expect_invalid([&] { static_cast<void>(MultiLock(locks, {exclusive("s"), slots("s", 1, 3)}).try_acquire()); },
-                 "one name as two kinds");
-  expect_invalid([&] { static_cast<void>(Mutex(locks, "r", {.label = "a\nb"}).try_acquire()); }, "a label of two lines");
-  expect_invalid([&] { static_cast<void>(Mutex(locks, "r", {.identity = std::string(1025, 'x')}).try_acquire()); },
-                 "a long identity");
+  expect_invalid([&] { static_cast<void>(Semaphore(locks, "s", 3, {}, 0).try_acquire()); },
+                 "weight 0");
+  expect_invalid([&] { static_cast<void>(Semaphore(locks, "s", 3, {}, 4).try_acquire()); },
+                 "weight 4 of 3");
+  expect_invalid(
+      [&] {
+        static_cast<void>(MultiLock(locks, {exclusive("s"), slots("s", 1, 3)}).try_acquire());
+      },
+      "one name as two kinds");
+  expect_invalid([&] { static_cast<void>(Mutex(locks, "r", {.label = "a\nb"}).try_acquire()); },
+                 "a label of two lines");
+  expect_invalid(
+      [&] {
+        static_cast<void>(Mutex(locks, "r", {.identity = std::string(1025, 'x')}).try_acquire());
+      },
+      "a long identity");
   for (const auto* token : {"", "nonsense", "il1:", "{}", "00000000000000000000000000000000"}) {
     expect_invalid([&] { static_cast<void>(locks.adopt(token)); }, std::string("token ") + token);
   }
@@ -70,16 +83,56 @@ TEST_P(Input, TheErrorNamesTheResource) {
 
 TEST_P(Input, OddNamesAreJustNames) {
   COVERS(Rule<14>);
-  const std::vector<std::string> names{
-      "../../../etc/passwd", "/etc/passwd", "..", ".", "/", "//", "a//b", "a/", "/a", "~",
-      "a\"b", "a'b", "'; DROP TABLE locks; --", "\\", "\\u0000", "{tag}", "{a}{b}", "*", "?", "[a-z]",
-      "%s%n%x", "%00", "<script>alert(1)</script>", "&amp;", "$(reboot)", "`reboot`", "a b", " ", ",",
-      "redis.call('FLUSHALL')", "]]", "--", "null", "true", "0", "-1", "{\"res\": 1}", "🔒", "\u202e",
-      std::string(512, 'x'), std::string(511, 'x') + "y", "con", "lpt1", "-rf", "=1+1"};
+  const std::vector<std::string> names{"../../../etc/passwd",
+                                       "/etc/passwd",
+                                       "..",
+                                       ".",
+                                       "/",
+                                       "//",
+                                       "a//b",
+                                       "a/",
+                                       "/a",
+                                       "~",
+                                       "a\"b",
+                                       "a'b",
+                                       "'; DROP TABLE locks; --",
+                                       "\\",
+                                       "\\u0000",
+                                       "{tag}",
+                                       "{a}{b}",
+                                       "*",
+                                       "?",
+                                       "[a-z]",
+                                       "%s%n%x",
+                                       "%00",
+                                       "<script>alert(1)</script>",
+                                       "&amp;",
+                                       "$(reboot)",
+                                       "`reboot`",
+                                       "a b",
+                                       " ",
+                                       ",",
+                                       "redis.call('FLUSHALL')",
+                                       "]]",
+                                       "--",
+                                       "null",
+                                       "true",
+                                       "0",
+                                       "-1",
+                                       "{\"res\": 1}",
+                                       "🔒",
+                                       "\u202e",
+                                       std::string(512, 'x'),
+                                       std::string(511, 'x') + "y",
+                                       "con",
+                                       "lpt1",
+                                       "-rf",
+                                       "=1+1"};
   const auto locks = client();
   std::vector<Lease> leases;
   for (const auto& name : names) {
-    auto attempt = Mutex(locks, name, {.label = name.substr(0, 100), .hierarchy = false}).try_acquire();
+    auto attempt =
+        Mutex(locks, name, {.label = name.substr(0, 100), .hierarchy = false}).try_acquire();
     ASSERT_TRUE(attempt) << '"' << name << '"';
     leases.push_back(std::move(*attempt));
   }
@@ -120,7 +173,8 @@ TEST_P(Input, TheLargestSetIsTakenAndALargerOneRefused) {
 
 TEST(Connecting, ANonsenseUrlIsRefusedWithAnErrorThatShowsOnesThatMakeSense) {
   COVERS(Rule<14>);
-  for (const auto* url : {"", "nonsense", "ftp://example.org", "://", "memory", "memory:?nonsense=1"}) {
+  for (const auto* url :
+       {"", "nonsense", "ftp://example.org", "://", "memory", "memory:?nonsense=1"}) {
     try {
       static_cast<void>(connect(url));
       FAIL() << '"' << url << "\" was accepted";

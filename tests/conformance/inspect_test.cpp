@@ -10,7 +10,8 @@ TEST_P(Inspection, ShowsNothingAndThenTheOwner) {
   COVERS(Case<36>);
   const auto locks = client();
   EXPECT_TRUE(locks.inspect({.resources = {"r"}}).resources.empty());
-  const auto lease = Mutex(locks, "r", {.ttl = 20s, .label = "why", .identity = "me", .priority = 3}).acquire();
+  const auto lease =
+      Mutex(locks, "r", {.ttl = 20s, .label = "why", .identity = "me", .priority = 3}).acquire();
   const auto state = look("r");
   ASSERT_EQ(state.holders.size(), 1U);
   const auto& holder = state.holders[0];
@@ -92,11 +93,11 @@ TEST_P(Inspection, ShowsSlotsAndCapacity) {
 TEST_P(Inspection, AnIdleResourceLeavesNothingBehind) {
   COVERS(Rule<3>, Rule<8>);
   const auto locks = client();
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 3; ++i) {
     const auto name = "job:" + std::to_string(i) + "/part";
     auto lease = Mutex(locks, name).acquire();
     EXPECT_FALSE(Mutex(locks, name).try_acquire());
-    EXPECT_FALSE(Mutex(locks, name).try_acquire_for(1ms));
+    EXPECT_FALSE(Mutex(locks, name).try_acquire_for(100ms));
     lease.release();
   }
   EXPECT_TRUE(eventually([&] { return nothing_left(); }));

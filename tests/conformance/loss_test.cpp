@@ -48,8 +48,7 @@ TEST_P(Loss, APartitionedHolderIsToldByItsOwnClock) {
   COVERS(Rule<7>);
   for (const auto fate : {Fate::fail, Fate::silence}) {
     const auto wire = std::make_shared<Wire>();
-    const Client cut_off(std::make_unique<Wired>(store().open(), wire),
-                         {.release_timeout = 100ms});
+    const Client cut_off(std::make_unique<Wired>(store().open(), wire), {.release_timeout = 100ms});
     const auto contender = client();
     const auto lease = Mutex(cut_off, "r", {.ttl = 800ms}).acquire();
     std::atomic<bool> told = false;

@@ -143,7 +143,8 @@ TEST_P(Sets, OverlappingSetsInAnyOrderNeverDeadlock) {
       const MultiLock lock(locks, names);
       for (int i = 0; i < 10; ++i) {
         const auto lease = lock.acquire();
-        for (const auto& name : names) EXPECT_EQ(++inside.at(static_cast<std::size_t>(name[0] - 'a')), 1);
+        for (const auto& name : names)
+          EXPECT_EQ(++inside.at(static_cast<std::size_t>(name[0] - 'a')), 1);
         std::this_thread::yield();
         for (const auto& name : names) --inside.at(static_cast<std::size_t>(name[0] - 'a'));
       }

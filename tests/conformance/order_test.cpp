@@ -97,7 +97,7 @@ TEST_P(Order, AWaiterThatGivesUpLosesItsPlace) {
   const auto a = client();
   const auto b = client();
   auto holder = Mutex(a, "r").acquire();
-  const auto late = Mutex(b, "r").try_acquire_for(50ms);
+  const auto late = Mutex(b, "r").try_acquire_for(100ms);
   EXPECT_EQ(late.outcome(), Outcome::timed_out);
   EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
   holder.release();

@@ -1,8 +1,8 @@
 // A witness outside of every store: told who is inside, it knows when two are that must not be.
 //
-// Whoever was granted something enters before it works and leaves before it gives anything back. Two
-// that conflict are an overlap only if both leases are valid at one moment: a lease that was lost has
-// been told, and an evicted one can't know yet (its fence is what protects against it).
+// Whoever was granted something enters before it works and leaves before it gives anything back.
+// Two that conflict are an overlap only if both leases are valid at one moment: a lease that was
+// lost has been told, and an evicted one can't know yet (its fence is what protects against it).
 #pragma once
 
 #include <map>
@@ -75,7 +75,8 @@ class OverlapRegister {
                        lease.fence(part.resource) <= highest_[part.resource];
     // Looked at last: if it is valid now, it was valid when the others were looked at.
     const bool valid = lease.state() == LeaseState::held && !evicted_.contains(lease.owner());
-    if (valid && !in_the_way.empty()) complain(lease, part, "overlaps " + in_the_way.front().brief());
+    if (valid && !in_the_way.empty())
+      complain(lease, part, "overlaps " + in_the_way.front().brief());
     if (valid && stale) complain(lease, part, "has a fence that does not rise");
     if (part.mode == Mode::exclusive) {
       auto& highest = highest_[part.resource];
@@ -86,8 +87,8 @@ class OverlapRegister {
 
   void complain(const Lease& lease, const Part& part, std::string_view what) {
     std::ostringstream text;
-    text << lease.owner().brief() << " on " << part.resource << " (" << to_string(part.mode) << ", fence "
-         << lease.fence(part.resource).value << ") " << what;
+    text << lease.owner().brief() << " on " << part.resource << " (" << to_string(part.mode)
+         << ", fence " << lease.fence(part.resource).value << ") " << what;
     text << "; the highest fence was " << highest_[part.resource].value;
     overlaps_.push_back(text.str());
   }

@@ -49,7 +49,8 @@ TEST_P(Reentrancy, OnlyTheLastReleaseFrees) {
 
 TEST_P(Reentrancy, ReentryIsNotHeldUpByThoseWhoWait) {
   COVERS(Rule<12>, Rule<3>);
-  // The waiter waits for the holder: would the holder's second claim stand behind it, both were stuck.
+  // The waiter waits for the holder: would the holder's second claim stand behind it, both were
+  // stuck.
   const auto locks = client();
   const Mutex mutex(locks, "r", kMe);
   auto first = mutex.acquire();

@@ -152,8 +152,8 @@ TEST_P(ReadersAndWriters, BoundedFormsAreBounded) {
   COVERS(Rule<10>);
   const RwLock lock(client(), "r");
   const auto writer = lock.write();
-  EXPECT_EQ(lock.try_read_for(30ms).outcome(), Outcome::timed_out);
-  EXPECT_EQ(lock.try_write_for(30ms).outcome(), Outcome::timed_out);
+  EXPECT_EQ(lock.try_read_for(100ms).outcome(), Outcome::timed_out);
+  EXPECT_EQ(lock.try_write_for(100ms).outcome(), Outcome::timed_out);
   EXPECT_EQ(lock.reader().try_acquire_times({.attempts = 2, .first = 1ms}).outcome(),
             Outcome::exhausted);
   EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));

@@ -1,5 +1,5 @@
-// A backend without a client: one call, one answer, no renewal, no heartbeat. What the core never does
-// can be done here: fall silent, ask as somebody else, look at a single wake.
+// A backend without a client: one call, one answer, no renewal, no heartbeat. What the core never
+// does can be done here: fall silent, ask as somebody else, look at a single wake.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +57,8 @@ class Seam {
     return ask<Answer>([&](Call call, auto reply) { backend_->acquire(claim, true, call, reply); });
   }
   Answer try_acquire(const Claim& claim) {
-    return ask<Answer>([&](Call call, auto reply) { backend_->acquire(claim, false, call, reply); });
+    return ask<Answer>(
+        [&](Call call, auto reply) { backend_->acquire(claim, false, call, reply); });
   }
   Answer renew(const Claim& claim) {
     return ask<Answer>([&](Call call, auto reply) { backend_->renew(claim, call, reply); });
@@ -130,11 +131,16 @@ namespace interlock {
 /// For readable failures.
 inline std::ostream& operator<<(std::ostream& out, Verdict verdict) {
   switch (verdict) {
-    case Verdict::granted: return out << "granted";
-    case Verdict::queued: return out << "queued";
-    case Verdict::busy: return out << "busy";
-    case Verdict::lost: return out << "lost";
-    case Verdict::unknown: return out << "unknown";
+    case Verdict::granted:
+      return out << "granted";
+    case Verdict::queued:
+      return out << "queued";
+    case Verdict::busy:
+      return out << "busy";
+    case Verdict::lost:
+      return out << "lost";
+    case Verdict::unknown:
+      return out << "unknown";
   }
   return out;
 }

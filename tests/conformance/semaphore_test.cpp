@@ -38,7 +38,8 @@ TEST_P(Semaphores, ABigRequestIsNotStarvedBySmallOnes) {
   auto first = small.acquire();
   auto second = small.acquire();
   auto big = queue_up(Semaphore(locks, "r", 3, {}, 3));
-  EXPECT_EQ(small.try_acquire().outcome(), Outcome::busy) << "a slot is free, but a waiter is first";
+  EXPECT_EQ(small.try_acquire().outcome(), Outcome::busy)
+      << "a slot is free, but a waiter is first";
   auto late = queue_up(small);
   first.release();
   second.release();

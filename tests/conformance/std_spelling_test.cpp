@@ -50,7 +50,7 @@ TEST_P(StdSpelling, UniqueLockTriesAndWaitsAndTimesOut) {
   Mutex there(client(), "r");
   std::unique_lock lock(here);
   EXPECT_FALSE(there.try_lock());
-  EXPECT_FALSE(there.try_lock_for(20ms));
+  EXPECT_FALSE(there.try_lock_for(100ms));
   EXPECT_FALSE(there.try_lock_until(std::chrono::steady_clock::now() + 20ms));
   const std::unique_lock failed(there, std::try_to_lock);
   EXPECT_FALSE(failed.owns_lock());
@@ -69,14 +69,14 @@ TEST_P(StdSpelling, SharedLockReadsTogetherAndUniqueLockWritesAlone) {
     const std::shared_lock second(there, 10s);
     EXPECT_TRUE(second.owns_lock());
     EXPECT_FALSE(there.try_lock());
-    EXPECT_FALSE(here.try_lock_for(20ms));
+    EXPECT_FALSE(here.try_lock_for(100ms));
     EXPECT_EQ(holders("r"), 2U);
   }
   EXPECT_TRUE(eventually([&] { return nothing_left(); }));
   {
     const std::unique_lock writer(here);
     EXPECT_FALSE(there.try_lock_shared());
-    EXPECT_FALSE(there.try_lock_shared_for(20ms));
+    EXPECT_FALSE(there.try_lock_shared_for(100ms));
     EXPECT_FALSE(there.try_lock());
   }
   EXPECT_TRUE(eventually([&] { return there.try_lock_shared(); }));

@@ -16,8 +16,12 @@ namespace {
 /// One thread that does as it likes.
 class Actor {
  public:
-  Actor(std::vector<Client> clients, OverlapRegister& witness, std::uint64_t seed, bool errors_are_due)
-      : clients_(std::move(clients)), witness_(witness), random_(seed), errors_are_due_(errors_are_due) {}
+  Actor(std::vector<Client> clients, OverlapRegister& witness, std::uint64_t seed,
+        bool errors_are_due)
+      : clients_(std::move(clients)),
+        witness_(witness),
+        random_(seed),
+        errors_are_due_(errors_are_due) {}
 
   void act(TimePoint until) {
     while (BootClock::now() < until) {
@@ -28,7 +32,10 @@ class Actor {
           lock_something();
         }
       } catch (const Error& error) {
-        EXPECT_TRUE(errors_are_due_ && error.errc() == Errc::unreachable) << error.what();
+        // Evicted between its grant and the answer; or no answer within a very short wait.
+        const bool due = error.errc() == Errc::lost ||
+                         (error.errc() == Errc::unreachable && (errors_are_due_ || hasty_));
+        EXPECT_TRUE(due) << error.what();
         ++errors_;
       }
     }
@@ -39,7 +46,9 @@ class Actor {
  private:
   std::size_t below(std::size_t end) { return random_() % end; }
   bool chance(double of_one) { return std::uniform_real_distribution<>()(random_) < of_one; }
-  Duration up_to(Duration most) { return Duration(below(static_cast<std::size_t>(most.count()) + 1)); }
+  Duration up_to(Duration most) {
+    return Duration(below(static_cast<std::size_t>(most.count()) + 1));
+  }
   const Client& any_client() { return clients_[below(clients_.size())]; }
 
   std::vector<Part> some_parts() {
@@ -63,7 +72,7 @@ class Actor {
     Options options{.priority = static_cast<std::int32_t>(below(3)) - 1};
     options.ttl = 5s;
     options.retry = {.attempts = 5, .first = 1ms, .max = 5ms};
-    const bool short_lived = chance(0.1);
+    const bool short_lived = hasty_ = chance(0.1);
     if (short_lived) {
       options.ttl = 60ms;
       options.renew = false;
@@ -79,8 +88,12 @@ class Actor {
     }
     auto wait = Wait::for_(kPatience, stop.get_token());
     if (chance(0.2)) wait = Wait::once();
-    if (chance(0.2)) wait = Wait::for_(up_to(10ms), stop.get_token());
-    if (chance(0.1)) wait = Wait::times({.attempts = 3, .first = 1ms, .max = 2ms}, stop.get_token());
+    if (chance(0.2)) {
+      wait = Wait::for_(up_to(10ms), stop.get_token());
+      hasty_ = true;
+    }
+    if (chance(0.1))
+      wait = Wait::times({.attempts = 3, .first = 1ms, .max = 2ms}, stop.get_token());
 
     auto attempt = any_client().acquire(parts, options, wait);
     if (attempt.outcome() == Outcome::failed) throw Error(attempt.error());
@@ -126,6 +139,7 @@ class Actor {
 
   void turn_into_writer(Lease& lease, std::vector<Part>& parts) {
     witness_.leave(lease);
+    hasty_ = true;
     if (!(chance(0.5) ? lease.try_upgrade() : lease.try_upgrade_for(up_to(5ms)))) return;
     std::vector<Part> stayed;
     std::vector<Part> turned;
@@ -162,6 +176,7 @@ class Actor {
   OverlapRegister& witness_;
   std::mt19937_64 random_;
   bool errors_are_due_;
+  bool hasty_ = false;
   int errors_ = 0;
 };
 
@@ -191,7 +206,8 @@ void stress(const std::function<std::unique_ptr<Backend>()>& open, bool errors_a
   {
     std::vector<std::jthread> threads;
     for (std::uint64_t i = 0; i < 5; ++i) {
-      threads.emplace_back([&, i] { Actor(clients, witness, seed + i, errors_are_due).act(until); });
+      threads.emplace_back(
+          [&, i] { Actor(clients, witness, seed + i, errors_are_due).act(until); });
     }
   }
   for (const auto& overlap : witness.overlaps()) ADD_FAILURE() << overlap;

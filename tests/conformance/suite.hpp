@@ -10,8 +10,8 @@
 //     };
 //     const bool kRegistered = add_store<MemoryFixture>("memory");
 //
-// A test is a TEST_P of a suite that CONFORMANCE_SUITE declared, and gets a fresh store. It waits on
-// conditions, with deadlines that only a hang can miss, and never asks for less than so many
+// A test is a TEST_P of a suite that CONFORMANCE_SUITE declared, and gets a fresh store. It waits
+// on conditions, with deadlines that only a hang can miss, and never asks for less than so many
 // milliseconds: machines are loaded.
 #pragma once
 
@@ -147,6 +147,6 @@ class Conformance : public testing::TestWithParam<Store> {
 }  // namespace interlock::conformance
 
 /// Declares a suite whose tests run over every store: `Order.AWaiterIsServed/memory`.
-#define CONFORMANCE_SUITE(Suite)         \
-  class Suite : public Conformance {};   \
+#define CONFORMANCE_SUITE(Suite)       \
+  class Suite : public Conformance {}; \
   INSTANTIATE_TEST_SUITE_P(, Suite, testing::ValuesIn(stores()), store_name)

@@ -42,7 +42,7 @@ TEST_P(Time, MaxWaitBoundsAcquire) {
   const auto locks = client();
   const auto held = Mutex(locks, "r").acquire();
   try {
-    static_cast<void>(Mutex(locks, "r", {.max_wait = 50ms}).acquire());
+    static_cast<void>(Mutex(locks, "r", {.max_wait = 100ms}).acquire());
     FAIL() << "nobody released it";
   } catch (const Error& error) {
     EXPECT_EQ(error.errc(), Errc::timed_out);
@@ -69,7 +69,7 @@ TEST_P(Time, RetriesGetWhatIsFreedBetweenThem) {
   auto trying = std::async(std::launch::async, [&] {
     return Mutex(locks, "r").try_acquire_times({.attempts = 100000, .first = 1ms, .max = 5ms});
   });
-  std::this_thread::sleep_for(20ms);
+  std::this_thread::sleep_for(100ms);
   held.release();
   EXPECT_TRUE(trying.get());
 }
@@ -102,7 +102,7 @@ TEST_P(Time, ARenewedLeaseKeepsAContenderOutThroughout) {
     if (contender.try_acquire()) {
       ASSERT_EQ(lease.state(), LeaseState::lost);
     }
-    std::this_thread::sleep_for(20ms);
+    std::this_thread::sleep_for(100ms);
   }
 }
 
@@ -122,7 +122,8 @@ TEST_P(Time, AnExtendedLeaseOutlivesItsFirstTtl) {
   ASSERT_TRUE(lease.extend(20s));
   EXPECT_EQ(lease.ttl(), 20s);
   EXPECT_GT(lease.valid_until(), first + 10s);
-  std::this_thread::sleep_until(std::chrono::steady_clock::now() + (first - BootClock::now()) + 300ms);
+  std::this_thread::sleep_until(std::chrono::steady_clock::now() + (first - BootClock::now()) +
+                                300ms);
   EXPECT_TRUE(lease);
   EXPECT_FALSE(contender.try_acquire());
 }

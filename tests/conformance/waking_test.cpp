@@ -62,9 +62,8 @@ TEST_P(Waking, AllReadersAtTheHeadAreWokenAndNoWriterBehindThem) {
     ASSERT_EQ(seam.acquire(claim).verdict, Verdict::queued);
   }
   seam.release(writer);
-  EXPECT_TRUE(eventually([&] {
-    return seam.idle(1ms), seam.woken(reader1.owner) && seam.woken(reader2.owner);
-  }));
+  EXPECT_TRUE(eventually(
+      [&] { return seam.idle(1ms), seam.woken(reader1.owner) && seam.woken(reader2.owner); }));
   EXPECT_FALSE(seam.woken(next_writer.owner));
   EXPECT_FALSE(seam.woken(late_reader.owner));
 }
@@ -120,7 +119,8 @@ TEST_P(Waking, HandoffsAreToldAndNotFoundByPolling) {
       });
     }
   }
-  EXPECT_LT(BootClock::now() - start, std::min<Duration>(kPatience, kRounds * clients[0].traits().heartbeat) / 2);
+  EXPECT_LT(BootClock::now() - start,
+            std::min<Duration>(kPatience, kRounds * clients[0].traits().heartbeat) / 2);
 }
 
 TEST_P(Waking, EverybodyInALongLineIsServed) {

@@ -135,7 +135,8 @@ class Wired final : public Backend {
          [&](Reply to) { inner_->acquire(claim, queue, call, std::move(to)); });
   }
   void renew(const Claim& claim, Call call, Reply reply) override {
-    pass(Kind::renew, std::move(reply), [&](Reply to) { inner_->renew(claim, call, std::move(to)); });
+    pass(Kind::renew, std::move(reply),
+         [&](Reply to) { inner_->renew(claim, call, std::move(to)); });
   }
   void release(const Claim& claim, Call call, Reply reply) override {
     pass(Kind::release, std::move(reply),
@@ -157,20 +158,26 @@ class Wired final : public Backend {
 
  private:
   [[nodiscard]] Error error(bool maybe_held) const {
-    return {Errc::unreachable, "the wire was cut", {.resource = "", .node = traits_.where, .maybe_held = maybe_held}};
+    return {Errc::unreachable,
+            "the wire was cut",
+            {.resource = "", .node = traits_.where, .maybe_held = maybe_held}};
   }
 
   template <class Send>
   void pass(Kind kind, Reply reply, Send send) {
     switch (wire_->fate(kind)) {
-      case Fate::pass: return send(std::move(reply));
-      case Fate::fail: return reply(Answer::failed(error(false)));
+      case Fate::pass:
+        return send(std::move(reply));
+      case Fate::fail:
+        return reply(Answer::failed(error(false)));
       case Fate::swallow:
         return send([reply = std::move(reply), why = error(true)](const Answer&) {
           reply(Answer::failed(why));
         });
-      case Fate::silence: return;
-      case Fate::mute: return send([](const Answer&) {});
+      case Fate::silence:
+        return;
+      case Fate::mute:
+        return send([](const Answer&) {});
       case Fate::hold:
         return send([wire = wire_, reply = std::move(reply)](const Answer& answer) {
           wire->keep([reply, answer] { reply(answer); });

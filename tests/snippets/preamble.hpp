@@ -25,6 +25,9 @@ using namespace std::chrono_literals;
 // A client, already connected.
 inline interlock::Client locks = interlock::connect("memory:");
 
+// A lock of it.
+inline interlock::Mutex mutex(locks, "billing:invoice-42");
+
 // The reader's own work.
 inline void work() {}
 

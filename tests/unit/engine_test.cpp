@@ -104,6 +104,18 @@ TEST_F(EngineTest, ANormalReleaseNeverFiresLost) {
   EXPECT_EQ(lease.state(), LeaseState::released);
 }
 
+TEST_F(EngineTest, ReleasingWhatIsLostSaysSoAndFiresTheToken) {
+  auto ended = Mutex(client, "a", {.ttl = 30s, .renew = false}).acquire();
+  auto broken = Mutex(client, "b", {.ttl = 30s}).acquire();
+  const auto ended_token = ended.lost();
+  const auto broken_token = broken.lost();
+  clock->advance(31s);
+  EXPECT_EQ(ended.release(), LeaseState::lost);
+  EXPECT_TRUE(ended_token.stop_requested());
+  (void)broken.release();
+  EXPECT_EQ(broken_token.stop_requested(), broken.state() == LeaseState::lost);
+}
+
 TEST_F(EngineTest, AskingForTheTokenAfterTheLossGivesAStoppedOne) {
   auto lease = Mutex(client, "k", {.ttl = 30s, .renew = false}).acquire();
   clock->advance(31s);

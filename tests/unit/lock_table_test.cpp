@@ -210,6 +210,35 @@ TEST_F(Table, TheSameIdentityReEntersPastTheQueueAndTheLastReleaseFrees) {
   EXPECT_EQ(verdict(waiter), Verdict::granted);
 }
 
+TEST_F(Table, AReaderOfTheSameIdentityThatWritesGetsANewFence) {
+  const auto reader = claim({r("k")}, "me");
+  const auto stranger = claim({r("k")});
+  const auto writer = claim({x("k")}, "me");
+  ask(reader);
+  const auto seen = ask(stranger).fences;
+  free(stranger);
+  EXPECT_GT(ask(writer).fences, seen) << "the protected store has seen the stranger's";
+}
+
+TEST_F(Table, AWaiterThatIsPutOutOfOneRowKeepsItsPlaceInTheOthersOnly) {
+  const auto a = claim({x("a")});
+  const auto b = claim({x("b")});
+  const auto ab = claim({x("a"), x("b")});
+  const auto later = claim({x("b")});
+  ask(a);
+  ask(b);
+  ask(ab);
+  ask(later);
+  auto only_a = ab;
+  only_a.parts = {x("a")};
+  EXPECT_EQ(free(only_a), Verdict::queued);
+  EXPECT_EQ(ask(ab).place, 0U) << "its next heartbeat puts it back where it was";
+  EXPECT_EQ(free(ab), Verdict::queued);
+  EXPECT_EQ(free(ab), Verdict::lost);
+  free(b);
+  EXPECT_EQ(woken(), Owners{later.owner}) << "nothing of it is left in the way";
+}
+
 TEST_F(Table, AWriterBecomesAReaderWithoutAGap) {
   const auto w = claim({x("k")});
   const auto r1 = claim({r("k")});

@@ -152,7 +152,12 @@ class ChaosStore final : public Chaos {
 
   void run(Call call, bool fails, bool dropped, bool twice, const Send& send, Reply reply) {
     if (fails) return reply(unreachable("the call was lost on the way", false));
-    if (twice) send(call, [](const Answer&) {});
+    if (twice) {
+      // The second copy finds what the first one did, so the first one's answer is the one to give.
+      reply = [call, send, reply = std::move(reply)](const Answer& first) {
+        send(call, [reply, first](const Answer&) { reply(first); });
+      };
+    }
     if (dropped) {
       send(call, [this, reply = std::move(reply)](const Answer&) {
         reply(unreachable("the answer was lost on the way", true));

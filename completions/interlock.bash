@@ -1,0 +1,69 @@
+# Completion of interlock(1) for bash.
+
+# The names that are held or waited for now. Quick, or not at all.
+_interlock_names() {
+  timeout 1 interlock "${url[@]}" list --all 2>/dev/null | sed -n '1d; s/  .*//p' | sort -u
+}
+
+_interlock() {
+  local cur prev words cword
+  _init_completion -n : 2>/dev/null || {
+    cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+    words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
+  }
+  local commands="run acquire extend release who list watch break repair help"
+  local common="--url --verbose --help"
+  local claim="--also --shared --slots --no-wait --wait --ttl --label --identity --priority --conflict-exit-code"
+  local command="" url=() i
+  for ((i = 1; i < cword; i++)); do
+    case ${words[i]} in
+      --url) url=(--url "${words[++i]}") ;;
+      --url=*) url=("${words[i]}") ;;
+      --)
+        if [[ $command == run ]]; then  # what follows is a command of its own
+          if declare -F _command_offset >/dev/null; then _command_offset $((i + 1)); fi
+          return
+        fi
+        ;;
+      -*) ;;
+      *) [[ $command ]] || command=${words[i]} ;;
+    esac
+  done
+
+  case $prev in
+    --ttl | --wait | -w | --interval) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m 5m 1h" -- "$cur"); return ;;
+    --pid) mapfile -t COMPREPLY < <(compgen -W "$$" -- "$cur"); return ;;
+    --url) mapfile -t COMPREPLY < <(compgen -W "file:///" -- "$cur"); return ;;
+    --slots | --label | --identity | --priority | -E | --conflict-exit-code) return ;;
+  esac
+  local choices=""
+  case $command in
+    "") choices="$commands --url --verbose --help --version" ;;
+    run) choices="$claim $common --" ;;
+    acquire) choices="$claim --pid --json $common" ;;
+    extend) choices="--ttl --json $common" ;;
+    release) choices="$common" ;;
+    who) choices="--json $common" ;;
+    list) choices="--all --json $common" ;;
+    watch) choices="--interval $common" ;;
+    break) choices="--yes $common" ;;
+    repair) choices="--dry-run $common" ;;
+    help) choices="$commands" ;;
+  esac
+  if [[ $cur == -* || -z $command || $command == help ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
+    return
+  fi
+  case $command in
+    run | acquire | who | list | watch | break)
+      local name
+      COMPREPLY=()
+      while IFS= read -r name; do
+        [[ $name == "$cur"* ]] && COMPREPLY+=("$(printf %q "$name")")
+      done < <(_interlock_names)
+      if declare -F __ltrim_colon_completions >/dev/null; then __ltrim_colon_completions "$cur"; fi
+      ;;
+  esac
+}
+
+complete -F _interlock interlock

@@ -1,0 +1,92 @@
+// holder URL NAME TTL [exclusive|shared]: takes the lock, says "held FENCE", and does what it is
+// told, line by line. "lost" appears when the lease is lost. NAME "-": takes nothing until it is
+// told.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "interlock/interlock.hpp"
+
+namespace {
+
+void say(const std::string& text) {
+  std::puts(text.c_str());
+  std::fflush(stdout);
+}
+
+class Holder {
+ public:
+  explicit Holder(const std::string& url) : locks_(interlock::connect(url)) {}
+
+  void hold(interlock::Lease lease) {
+    on_lost_.reset();
+    lease_ = std::move(lease);
+    say("held " + std::to_string(lease_.fence().value));
+    on_lost_.emplace(lease_.lost(), [] { say("lost"); });
+  }
+
+  void take(const std::string& name, const std::string& ttl, bool shared) {
+    name_ = name;
+    const interlock::RwLock lock(locks_, name, {.ttl = interlock::parse_duration(ttl)});
+    hold(shared ? lock.read() : lock.write());
+  }
+
+  void obey(const std::string& command) {
+    if (command == "state") {
+      say("state " + std::string(to_string(lease_.state())));
+    } else if (command == "release") {
+      say("release " + std::string(to_string(lease_.release())));
+    } else if (command == "detach") {
+      say("token " + lease_.detach());
+    } else if (command.starts_with("adopt ")) {
+      hold(locks_.adopt(command.substr(6)));
+    } else if (command == "fork") {
+      fork_a_child();
+    } else if (command == "exit") {
+      std::exit(0);
+    }
+  }
+
+ private:
+  // The child looks at what it inherited, destroys it, and ends in an orderly way.
+  void fork_a_child() {
+    const auto child = fork();
+    if (child == 0) {
+      say("child " + std::string(to_string(lease_.state())));
+      try {
+        static_cast<void>(interlock::Mutex(locks_, name_).try_acquire());
+        say("child was served");
+      } catch (const interlock::Error& error) {
+        say(error.errc() == interlock::Errc::forked ? "child was refused" : error.what());
+      }
+      on_lost_.reset();
+      lease_ = {};
+      std::exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    say("forked " + std::to_string(status));
+  }
+
+  interlock::Client locks_;
+  std::string name_;
+  interlock::Lease lease_;
+  std::optional<std::stop_callback<void (*)()>> on_lost_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 64;
+  Holder holder(argv[1]);
+  const std::string name = argv[2];
+  if (name != "-") holder.take(name, argv[3], argc > 4 && std::string(argv[4]) == "shared");
+  std::string command;
+  while (std::getline(std::cin, command)) holder.obey(command);
+}
