@@ -72,7 +72,7 @@ class FileBackend final : public Backend {
                       .asked = now,
                       .deadline = std::min(call.deadline, now + traits_.call_timeout),
                       .report = std::move(report)};
-    if (!call.caller_waits) return parts_->background.push(std::move(job));
+    if (!call.caller_waits) return push(std::move(job));
     ShardId blocker = 0;
     for (Pauses pauses; !parts_->store.attempt(job.inspection, blocker);) {
       if (pauses.wait(job.deadline)) continue;
@@ -107,7 +107,7 @@ class FileBackend final : public Backend {
     } catch (const Error& error) {
       return job.reply(Answer::failed(error));
     }
-    if (!call.caller_waits) return parts_->background.push(std::move(job));
+    if (!call.caller_waits) return push(std::move(job));
 
     Operation* const operation = &job.operation;
     ShardId blocker = 0;
@@ -118,6 +118,12 @@ class FileBackend final : public Backend {
     }
     parts_->background.attend();
     job.reply(std::move(operation->answer));
+  }
+
+  template <class AnyJob>
+  void push(AnyJob job) {
+    const auto parts = parts_;  // the reply may come, and destroy this object, before we return
+    parts->background.push(std::move(job));
   }
 
   [[nodiscard]] bool forked() const noexcept { return epoch_ != core::fork_epoch(); }
