@@ -28,8 +28,8 @@ OnStoreThread::OnStoreThread() noexcept { ++on_store_thread; }
 OnStoreThread::~OnStoreThread() { --on_store_thread; }
 
 std::shared_ptr<Engine> Engine::make(std::unique_ptr<Backend> backend, ClientOptions options) {
-  const std::shared_ptr<Engine> engine(new Engine(std::move(backend), std::move(options)),
-                                       &Engine::dispose);
+  std::shared_ptr<Engine> engine(new Engine(std::move(backend), std::move(options)),
+                                 &Engine::dispose);
   engine->backend_->on_wake([weak = engine->weak_from_this()](const Owner& owner) {
     const OnStoreThread here;
     if (const auto self = weak.lock()) self->wake(owner);
@@ -275,7 +275,7 @@ Answer Engine::call(const Claim& claim, TimePoint deadline, const Send& send) {
                              "no answer in time",
                              {.resource = {}, .node = traits_.where, .maybe_held = true}});
   } else if (answer->verdict == Verdict::unknown && !answer->why) {
-    answer->why = Error(Errc::unreachable, "the store gave no reason");
+    answer->why.emplace(Errc::unreachable, "the store gave no reason");
   }
   note(claim, *answer);
   return std::move(*answer);

@@ -46,7 +46,7 @@ class HeldByStore {
  public:
   explicit HeldByStore(std::shared_ptr<T> object) : object_(std::move(object)) {}
   HeldByStore(const HeldByStore&) = default;
-  HeldByStore(HeldByStore&&) = default;
+  HeldByStore(HeldByStore&&) noexcept = default;
   HeldByStore& operator=(const HeldByStore&) = delete;
   ~HeldByStore() {
     const OnStoreThread here;

@@ -50,6 +50,7 @@ class Pursuit final : public Listener,
 
   void begin();
   void post(Mail mail);
+  void too_late(Mail& mail);
   bool pump();
   void perform(const Acquisition::Step& step, TimePoint now);
   void finish();
