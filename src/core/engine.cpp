@@ -234,8 +234,13 @@ Lease Engine::adopt(std::string_view text, bool renew) {
       what->who = std::make_shared<const Who>(std::move(who));
     }
   }
-  if (what->parts.empty()) throw gone("the detached lease has ended");
+  if (what->parts.size() < token.resources.size()) {
+    throw gone(
+        "the detached lease has ended, or some of it was taken away; or it is in another store");
+  }
   normalize(what->parts, false);
+  what->options.hierarchy = std::any_of(what->parts.begin(), what->parts.end(),
+                                        [](const Part& part) { return part.ancestor; });
   const Claim claim{.owner = token.owner,
                     .parts = what->parts,
                     .ttl = token.ttl,
@@ -257,11 +262,23 @@ Lease Engine::adopt(std::string_view text, bool renew) {
 bool Engine::evict(std::string_view resource, const Owner& owner) {
   check_not_forked();
   check_resource(resource);
-  const Claim claim{.owner = owner,
-                    .parts = {{.resource = std::string(resource)}},
-                    .ttl = std::chrono::seconds(1),
-                    .priority = 0,
-                    .who = std::make_shared<const Who>()};
+  Claim claim{.owner = owner,
+              .parts = {{.resource = std::string(resource)}},
+              .ttl = std::chrono::seconds(1),
+              .priority = 0,
+              .who = std::make_shared<const Who>()};
+  for (const auto& state : inspect({.resources = {claim.parts.front().resource}}).resources) {
+    for (const auto& holder : state.holders) {
+      if (holder.owner != owner || !holder.ancestor) continue;
+      throw Error(Errc::invalid, "it is held only because something below it is; evict that",
+                  {.resource = std::string(resource), .node = traits_.where, .maybe_held = false});
+    }
+  }
+  // What it held above goes with it: nobody else would clean that up for a detached lease.
+  for (auto& above : ancestors(resource)) {
+    claim.parts.push_back({.resource = std::move(above), .mode = Mode::shared, .ancestor = true});
+  }
+  normalize(claim.parts, false);
   const auto answer = release_and_wait(claim, now() + traits_.call_timeout);
   if (answer.verdict == Verdict::unknown) throw answer.why->about(std::string(resource));
   return answer.verdict != Verdict::lost;

@@ -41,6 +41,7 @@ struct Origin {
   std::uint64_t home = 0;   ///< which client to wake
   std::uint64_t born = 0;   ///< when its process started, to tell a reused pid
   std::uint64_t realm = 0;  ///< in which pid namespace the pid means something
+  bool own = true;          ///< the process is the one that asks, so it knows
 };
 
 struct Ticket {
@@ -132,6 +133,7 @@ class LockTable {
   Answer grant(const Claim& claim, const Origin& origin, TimePoint now, std::vector<Wake>& wakes);
   Answer rearm(const Claim& claim, const Origin& origin, TimePoint now);
   [[nodiscard]] bool has_rival(const Claim& claim) const;
+  void drop_gone(const Claim& claim);
   Answer enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin, TimePoint now,
                  TimePoint look);
   void leave_queue(const Claim& claim);
