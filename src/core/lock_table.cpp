@@ -251,6 +251,7 @@ Answer LockTable::grant(const Claim& claim, const Origin& origin, TimePoint now,
     record.fence = before != nullptr ? before->fence : rules_.next_fence(part.resource);
     answer.fences.push_back(Fence{record.fence});
     std::erase_if(row.holders, [&](const Record& r) { return r.owner == claim.instead_of; });
+    row.expects(record);
     row.holders.push_back(std::move(record));
     if (mode_before != part.mode && !stronger) wake_next(row, wakes);
   }
@@ -289,6 +290,7 @@ Answer LockTable::enqueue(const Claim& claim, const Ticket& ticket, const Origin
     const auto [it, fresh] =
         row.queue.try_emplace(ticket, make_record(claim, part, origin, now, rules_.ticket_ttl));
     if (fresh) {
+      row.expects(it->second);
       ++queued.rows;
     } else {
       it->second.expires = now + rules_.ticket_ttl;
@@ -391,14 +393,18 @@ std::vector<Record> LockTable::in_the_way(const Claim& claim, std::size_t most) 
 }
 
 void LockTable::restore_holder(const std::string& resource, Record record) {
-  rows_[resource].holders.push_back(std::move(record));
+  Row& row = rows_[resource];
+  row.expects(record);
+  row.holders.push_back(std::move(record));
 }
 
 void LockTable::restore_waiter(const std::string& resource, Ticket ticket, Record record) {
   auto& queued = tickets_[record.owner];
   queued.ticket = ticket;
   ++queued.rows;
-  rows_[resource].queue.emplace(ticket, std::move(record));
+  Row& row = rows_[resource];
+  row.expects(record);
+  row.queue.emplace(ticket, std::move(record));
 }
 
 void LockTable::leave_queue(const Claim& claim) {
@@ -425,10 +431,14 @@ void LockTable::sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>&
 }
 
 void LockTable::sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes) {
+  if (now < row.sweep_at) return;
+  row.sweep_at = TimePoint::max();
   std::size_t dropped =
       std::erase_if(row.holders, [&](const Record& r) { return r.expires <= now; });
+  for (const auto& holder : row.holders) row.expects(holder);
   for (auto it = row.queue.begin(); it != row.queue.end();) {
     if (it->second.expires > now) {
+      row.expects(it->second);
       ++it;
       continue;
     }

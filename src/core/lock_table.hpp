@@ -24,6 +24,7 @@
 // between, because their tickets stand in the queue.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -73,6 +74,10 @@ struct Record {
 struct Row {
   std::vector<Record> holders;
   std::map<Ticket, Record> queue;
+  /// Nothing here expires before: a long queue is looked through seldom, not at every call.
+  TimePoint sweep_at = TimePoint::max();
+
+  void expects(const Record& record) noexcept { sweep_at = std::min(sweep_at, record.expires); }
   [[nodiscard]] bool idle() const noexcept { return holders.empty() && queue.empty(); }
 };
 
