@@ -4,7 +4,6 @@
 #include <sys/file.h>
 
 #include <atomic>
-#include <future>
 #include <random>
 #include <thread>
 
@@ -270,7 +269,7 @@ TEST(FileProcesses, AReplyMayDestroyTheStore) {
   const TemporaryDirectory directory;
   auto backend = file_store(directory.path());
   std::atomic<int> replies{0};
-  std::promise<void> destroyed;
+  std::atomic<bool> destroyed{false};
   const auto first = claim_on({"name"});
   const auto second = claim_on({"other"});
   auto* raw = backend.get();
@@ -279,11 +278,12 @@ TEST(FileProcesses, AReplyMayDestroyTheStore) {
     raw->acquire(second, false, {}, [&](const Answer&) { ++replies; });
     raw->release(first, {}, [&](const Answer&) { ++replies; });
     backend.reset();
-    destroyed.set_value();
+    destroyed = true;
   });
-  ASSERT_EQ(destroyed.get_future().wait_for(kGenerous), std::future_status::ready);
-  Store store(directory.path());
   const auto end = BootClock::now() + kGenerous;
+  while (!destroyed && BootClock::now() < end) std::this_thread::yield();
+  ASSERT_TRUE(destroyed);
+  Store store(directory.path());
   while (store.holders("name") > 0 && BootClock::now() < end) std::this_thread::yield();
   EXPECT_EQ(store.holders("name"), 0U) << "what was asked before is done";
   EXPECT_EQ(replies, 0) << "and nobody is told afterwards";
@@ -291,10 +291,10 @@ TEST(FileProcesses, AReplyMayDestroyTheStore) {
 
 TEST(FileProcesses, ThousandsOfWaitersOfOneClientAreServedTogether) {
   const TemporaryDirectory directory;
+  Later later;
   Store store(directory.path());
   const auto held = claim_on({"name"});
   ASSERT_EQ(store.acquire(held).verdict, Verdict::granted);
-  Later later;
   std::vector<Claim> waiters;
   for (int i = 0; i < 2000; ++i) waiters.push_back(claim_on({"name"}));
   for (const auto& waiter : waiters) {
