@@ -128,6 +128,7 @@ void add_claim(CLI::App& app, ClaimOptions& claim, interlock::Duration default_t
       ->type_name("ID");
   app.add_option("--priority", claim.priority, "Higher ones are served first (default: 0)")
       ->type_name("N");
+  app.add_flag("-q,--quiet", claim.quiet, "Say nothing if it is taken or the wait was too long");
   app.add_option("-E,--conflict-exit-code", claim.busy_code,
                  "Exit status if it is taken or the wait was too long (default: 75)")
       ->type_name("CODE")

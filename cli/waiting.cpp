@@ -83,15 +83,22 @@ class WaitingLine {
   TimePoint next_ = BootClock::now() + seconds(1);
 };
 
-int explain(const Attempt& attempt, const ClaimOptions& claim) {
-  complain(attempt.error().what());
+int explain(const Attempt& attempt, const interlock::Client& client, const ClaimOptions& claim,
+            const Events& events) {
+  const auto& error = attempt.error();
   switch (attempt.outcome()) {
     case interlock::Outcome::busy:
     case interlock::Outcome::timed_out:
-    case interlock::Outcome::exhausted:
+    case interlock::Outcome::exhausted: {
+      if (claim.quiet) return claim.busy_code;
+      // Whoever was in the way may be gone by now.
+      const auto who = in_the_way(client, claim.parts(), events.owner());
+      complain(who.empty() ? error.what() : claim.title() + ": " + who);
       return claim.busy_code;
+    }
     default:
-      return exit_code(attempt.error().errc());
+      complain(error.what());
+      return exit_code(error.errc());
   }
 }
 
@@ -138,7 +145,7 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
       line.clear();
       if (ended_by != 0) return {.lease = {}, .exit_status = by_signal(ended_by)};
       if (*attempt) return {.lease = std::move(**attempt), .exit_status = kOk};
-      return {.lease = {}, .exit_status = explain(*attempt, claim)};
+      return {.lease = {}, .exit_status = explain(*attempt, client, claim, events)};
     }
     line.update();
   }

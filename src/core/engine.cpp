@@ -270,7 +270,8 @@ bool Engine::evict(std::string_view resource, const Owner& owner) {
   for (const auto& state : inspect({.resources = {claim.parts.front().resource}}).resources) {
     for (const auto& holder : state.holders) {
       if (holder.owner != owner || !holder.ancestor) continue;
-      throw Error(Errc::invalid, "it is held only because something below it is; evict that",
+      throw Error(Errc::invalid,
+                  "it is held only because something below it is: that is what has to go",
                   {.resource = std::string(resource), .node = traits_.where, .maybe_held = false});
     }
   }
