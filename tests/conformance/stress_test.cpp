@@ -167,9 +167,10 @@ class Actor {
     if (resources.empty()) return;
     const auto& state = resources[below(resources.size())];
     if (state.holders.empty()) return;
-    const auto& owner = state.holders[below(state.holders.size())].owner;
-    witness_.evicting(owner);
-    client.evict(state.resource, owner);
+    const auto& holder = state.holders[below(state.holders.size())];
+    if (holder.ancestor) return;  // what is below it would have to go
+    witness_.evicting(holder.owner);
+    client.evict(state.resource, holder.owner);
   }
 
   std::vector<Client> clients_;

@@ -116,4 +116,28 @@ expect 0 "$INTERLOCK" run d -- sh -c 'sleep 300 >/dev/null 2>&1 & echo $! >left'
 check free d
 check alive "$(<left)"
 kill "$(<left)"
+it "a killed guardian frees the lock only when the whole group is dead"
+for try in 1 2 3 4 5; do
+  # The command's child would write on if it lived when the next one gets the lock.
+  "$INTERLOCK" run g -- sh -c 'sh -c "while :; do echo x >>beats; sleep 0.001; done" & echo $! >beater; wait' &
+  job=$!
+  eventually test -s beater
+  "$INTERLOCK" run g -- sh -c 'wc -c <beats >before; sleep 0.1; wc -c <beats >after' &
+  next=$!
+  eventually waiting g 1
+  kill -KILL "$(holder_pid g)"
+  ends "$next" 0
+  same "$(<after)" "$(<before)"
+  ends "$job" 137
+  rm -f beater beats
+done
+
+it "when it and its guardian are both killed, the lock stays until its TTL ends"
+start h --ttl 2s
+guardian=$(holder_pid h)
+kill -STOP "$job"
+kill -KILL "$guardian" "$job"
+kill -KILL "$(<child)"  # nobody else is left to do it
+expect 75 "$INTERLOCK" run -n h -- true
+expect 0 "$INTERLOCK" run -w 20s h -- true
 finish

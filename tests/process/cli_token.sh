@@ -85,4 +85,43 @@ it "gives the lock back if nobody gets to read the token"
 "$INTERLOCK" acquire full >/dev/full 2>err
 same "$?" 74
 check free full
+it "counts a token of which something was taken away as lost, and breaks what is below as a whole"
+token=$("$INTERLOCK" acquire x --also y)
+expect 0 "$INTERLOCK" break --yes x
+expect 76 "$INTERLOCK" extend "$token"
+expect 76 "$INTERLOCK" release "$token"
+expect 0 "$INTERLOCK" break --yes y
+token=$("$INTERLOCK" acquire t/row)
+expect 64 "$INTERLOCK" break --yes t
+contains "$err" "below it"
+expect 75 "$INTERLOCK" run -n t -- true
+expect 0 "$INTERLOCK" break --yes t/row
+expect 0 "$INTERLOCK" run -n t -- true
+
+it "says who is in the way, or nothing with -q"
+token=$("$INTERLOCK" acquire taken --label "the other job")
+expect 75 "$INTERLOCK" run -n free --also taken -- true
+contains "$err" "taken is held by"
+contains "$err" "the other job"
+expect 0 "$INTERLOCK" run -n -q -E 0 taken -- true
+same "$err" ""
+expect 1 "$INTERLOCK" who taken/part
+contains "$out" "can't be had: taken is held by"
+expect 0 "$INTERLOCK" release "$token"
+
+it "does not hold up the line when it is killed while it waits"
+hold line
+"$INTERLOCK" acquire line >/dev/null &
+first=$!
+eventually waiting line 1
+"$INTERLOCK" run line -- true &
+next=$!
+eventually waiting line 2
+kill -KILL "$first"
+wait "$first" 2>/dev/null
+let_go line
+begun=$SECONDS
+check wait "$next"
+check test $((SECONDS - begun)) -lt 4
+
 finish
