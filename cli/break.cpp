@@ -41,7 +41,7 @@ int break_lock(const Arguments& arguments) {
   Parser parser(
       "break [OPTIONS] NAME",
       "Takes the lock away from whoever holds it. A command under `interlock run` is ended\n"
-      "when it notices, at its next renewal: a third of its TTL later at most. Until then\n"
+      "when it notices: at once as a rule, and a third of its TTL later at most. Until then\n"
       "both may run, unless what they write to checks the fence.",
       "  interlock break nightly\n  interlock break --yes nightly\n");
   parser.add_names(names, "The lock to break");

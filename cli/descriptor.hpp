@@ -4,7 +4,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <system_error>
 #include <utility>
 
 namespace cli {
@@ -37,7 +39,9 @@ class Descriptor {
 /// Wakes a poll() from any thread, and from a stop callback.
 class Bell {
  public:
-  Bell() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  Bell() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!fd_) throw std::system_error(errno, std::generic_category(), "can't make a descriptor");
+  }
   void ring() const noexcept {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(fd_.get(), &one, sizeof one);

@@ -1,4 +1,4 @@
-// The guardian's own side: one thread, one poll, no library but the kernel's.
+// The guardian's own side: one thread and one poll; it opens the store only if it has to.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "guardian.hpp"
+#include "interlock/client.hpp"
 #include "process_group.hpp"
 
 namespace cli {
@@ -57,11 +58,11 @@ class Guard {
  private:
   void step(TimePoint now) {
     if (group_ == 0 || reported_) {
-      if (main_gone_) ::_exit(0);
+      if (main_gone_) leave();
       return;
     }
     if (main_gone_) {
-      if (reaped_ && living_members(group_) == 0) ::_exit(0);
+      if (reaped_ && living_members(group_) == 0) leave();
       signal_group(SIGKILL);
       return;
     }
@@ -71,6 +72,16 @@ class Guard {
       tell({.kind = News::Kind::ended, .value = status_, .for_the_lease = ending_});
       reported_ = true;  // and wait for the lock to be released before we end, too
     }
+  }
+
+  [[noreturn]] void leave() noexcept {
+    if (!token_.empty()) {
+      try {
+        interlock::connect(url_).adopt(token_, false).release();
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then the TTL frees it
+      }
+    }
+    ::_exit(0);
   }
 
   /// From here on there is no way back, even if a renewal comes through after all: the command has
@@ -144,9 +155,21 @@ class Guard {
 
   void obey(const Order& order, const char* text, const char* end) {
     switch (order.kind) {
+      case Order::Kind::entrust:
+        url_ = text;
+        token_ = text + url_.size() + 1;
+        break;
+      case Order::Kind::dismiss:
+        token_.clear();
+        break;
       case Order::Kind::start:
         follow(order);
-        start(order.foreground, text, end);
+        if (BootClock::now() < when_.kill_at) {
+          start(order.foreground, text, end);
+        } else {  // the order came late, and others may have the lock
+          tell({.kind = News::Kind::ended, .value = 0, .for_the_lease = true});
+          reported_ = true;
+        }
         break;
       case Order::Kind::deadline:
         if (!ending_) follow(order);
@@ -230,6 +253,8 @@ class Guard {
   }
 
   Descriptor socket_;
+  std::string url_;    ///< of the store
+  std::string token_;  ///< of the lock that we are entrusted with
   const std::vector<std::string>& command_;
   sigset_t original_mask_;
   Descriptor signals_;

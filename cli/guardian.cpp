@@ -33,9 +33,17 @@ Guardian::~Guardian() {
   }
 }
 
+void Guardian::entrust(const std::string& url, const std::string& token) {
+  send({.kind = Order::Kind::entrust}, {url, token});
+}
+
 void Guardian::start(const Order& order, const std::vector<std::string>& environment) {
+  send(order, environment);
+}
+
+void Guardian::send(const Order& order, const std::vector<std::string>& texts) {
   std::string packet(reinterpret_cast<const char*>(&order), sizeof order);
-  for (const auto& variable : environment) packet.append(variable).push_back('\0');
+  for (const auto& text : texts) packet.append(text).push_back('\0');
   if (packet.size() > kLargestPacket ||
       ::send(fd(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
     gone_ = true;

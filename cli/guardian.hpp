@@ -5,18 +5,18 @@
 //     releases the lock          reports what became of it
 //
 // Why a process of its own: the command must be dead before anybody else can get the lock, and that
-// must hold even if `interlock run` is killed with SIGKILL, stopped, or hangs. So the lease names
-// the *guardian* as the process whose end ends it. The guardian
+// must hold even if `interlock run` is killed with SIGKILL, stopped, or hangs. So from the moment
+// the command starts, no death of a process frees the lock: only its release, or the TTL. The
+// guardian
 //
-//   - ends only after every process of the command's group is dead. If the socket closes, because
-//     `interlock run` is gone, it sends SIGKILL and waits for that. A store that notices dead
-//     processes then frees the lock at once, and never while the command still runs.
+//   - is entrusted with the lock. If the socket closes, because `interlock run` is gone, it sends
+//     SIGKILL to the command's group, waits until all of it is dead, and releases the lock.
 //   - knows until when the lease is valid, and enforces it alone, by the clock that also counts
 //   while
 //     the machine is suspended. `interlock run` only tells it when a renewal moved the deadline.
 //
 // If the guardian is killed, the kernel kills the command (PR_SET_PDEATHSIG), and `interlock run`
-// kills the rest of its group before it releases the lock.
+// kills the rest of its group before it releases the lock. If both are killed, the TTL frees it.
 #pragma once
 
 #include <sys/types.h>
@@ -53,7 +53,7 @@ struct Ending {
 
 /// What goes over the socket, both ways; one packet each.
 struct Order {
-  enum class Kind : std::int32_t { start, deadline, signal, lost } kind;
+  enum class Kind : std::int32_t { entrust, start, deadline, signal, lost, dismiss } kind;
   std::int32_t signal = 0;          ///< signal: for the whole group
   bool foreground = false;          ///< start: the command gets the terminal
   interlock::TimePoint deadline{};  ///< start, deadline: the lease's valid_until
@@ -84,6 +84,9 @@ class Guardian {
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] int fd() const { return socket_.get(); }
 
+  /// From now on it releases the lock of this token if we are gone; until it is dismissed.
+  void entrust(const std::string& url, const std::string& token);
+  void dismiss() const { send({.kind = Order::Kind::dismiss}); }
   /// "NAME=value" sets a variable of the command's environment, "NAME" takes it out.
   void start(const Order& order, const std::vector<std::string>& environment);
   void send(const Order& order) const;
@@ -95,6 +98,8 @@ class Guardian {
   [[nodiscard]] bool gone() const { return gone_; }
 
  private:
+  void send(const Order& order, const std::vector<std::string>& texts);
+
   pid_t pid_ = -1;
   Descriptor socket_;
   bool gone_ = false;

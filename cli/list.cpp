@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "command.hpp"
+#include "interlock/multi_lock.hpp"
 #include "show.hpp"
 #include "terminal.hpp"
 
@@ -31,7 +32,10 @@ int who(const Arguments& arguments) {
     const auto state = std::find_if(snapshot.resources.begin(), snapshot.resources.end(),
                                     [&](const auto& each) { return each.resource == name; });
     if (state == snapshot.resources.end() || state->holders.empty()) {
-      std::cout << printable(name) << ": free\n";
+      const auto above = in_the_way(client, {interlock::exclusive(name)}, {});
+      std::cout << printable(name) << ": free";
+      if (!above.empty()) std::cout << ", but can't be had: " << printable(above);
+      std::cout << '\n';
       continue;
     }
     for (const auto& entry : state->holders) {

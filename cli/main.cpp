@@ -1,8 +1,11 @@
 // interlock: the command line. Finds the command, runs it, and turns what went wrong into one line
 // and an exit status.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <clocale>
+#include <csignal>
 #include <cstring>
 #include <iostream>
 #include <numeric>
@@ -85,6 +88,18 @@ const Command& find(const std::string& name) {
   throw cli::UsageError("there is no command \"" + name + "\"; " + hint);
 }
 
+// A shell stops its script or loop at Ctrl-C only if the program dies of the signal as well. Elsewhere
+// 128+n says it all.
+void die_of_ctrl_c(int status) {
+  if (status != cli::by_signal(SIGINT) || ::isatty(STDERR_FILENO) == 0) return;
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  std::signal(SIGINT, SIG_DFL);
+  ::raise(SIGINT);
+  ::sigprocmask(SIG_UNBLOCK, &interrupt, nullptr);
+}
+
 int interlock_main(std::vector<std::string> words) {
   // The command is the first word that is neither an option nor the value of one.
   std::size_t at = 0;
@@ -130,7 +145,11 @@ int interlock_main(std::vector<std::string> words) {
 int main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "");
   try {
-    return interlock_main(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+    const int status =
+        interlock_main(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+    die_of_ctrl_c(status);
+    if (!std::cout.flush()) return status == cli::kOk ? cli::kIo : status;
+    return status;
   } catch (const cli::HelpShown&) {
     return cli::kOk;
   } catch (const cli::UsageError& error) {

@@ -19,12 +19,11 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+// One place for a user, whether logged in, under cron or in a service. XDG_RUNTIME_DIR is not: it
+// comes and goes with the login, and two jobs that look in different places don't exclude each other.
 std::string runtime_directory() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime != nullptr && *runtime == '/') return std::string(runtime) + "/interlock";
-  const auto user = std::to_string(::getuid());
-  if (is_directory("/run/user/" + user)) return "/run/user/" + user + "/interlock";
-  return "/tmp/interlock-" + user;
+  const char* base = is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
+  return std::string(base) + "/interlock-" + std::to_string(::getuid());
 }
 
 std::string file_url(const std::string& path) {
@@ -129,6 +128,7 @@ void add_claim(CLI::App& app, ClaimOptions& claim, interlock::Duration default_t
       ->type_name("ID");
   app.add_option("--priority", claim.priority, "Higher ones are served first (default: 0)")
       ->type_name("N");
+  app.add_flag("-q,--quiet", claim.quiet, "Say nothing if it is taken or the wait was too long");
   app.add_option("-E,--conflict-exit-code", claim.busy_code,
                  "Exit status if it is taken or the wait was too long (default: 75)")
       ->type_name("CODE")

@@ -40,6 +40,7 @@ struct ClaimOptions {
   std::string identity;
   std::int32_t priority = 0;
   int busy_code = kBusy;
+  bool quiet = false;
 
   [[nodiscard]] std::vector<interlock::Part> parts() const;
   [[nodiscard]] interlock::Options options() const;

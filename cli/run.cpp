@@ -137,9 +137,16 @@ int run(const Arguments& arguments) {
   auto waited = wait_for_lock(client, wanted.claim, options, *events, signals, &guardian);
   if (!waited.lease) return waited.exit_status;
   auto& lease = *waited.lease;
+  guardian.entrust(store_url(wanted.common), lease.token());
+  if (!lease.tie_to({})) {
+    complain(wanted.claim.title() + ": the lock was lost before the command could start");
+    return kLost;
+  }
   const Ended ended =
       Supervisor(guardian, lease, *events, signals).run(environment(wanted, client, lease));
-  return finish(ended, lease, *events, wanted);
+  const int status = finish(ended, lease, *events, wanted);
+  guardian.dismiss();
+  return status;
 }
 
 }  // namespace cli

@@ -86,10 +86,13 @@ int acquire(const Arguments& arguments) {
   const Signals signals;
   const auto events = std::make_shared<Events>(parser.common.verbose);
   const auto client = open_store(parser.common, events);
-  auto options = claim.options();
-  options.process = process;
-  auto waited = wait_for_lock(client, claim, options, *events, signals);
+  // In line as this process, so that nobody waits for us if we are killed.
+  auto waited = wait_for_lock(client, claim, claim.options(), *events, signals);
   if (!waited.lease) return waited.exit_status;
+  if (process != 0 && !waited.lease->tie_to(process)) {
+    complain(claim.title() + ": the lock was lost before its token could be printed");
+    return kLost;
+  }
   return hand_over(client, std::move(*waited.lease), json);
 }
 

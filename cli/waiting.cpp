@@ -83,34 +83,22 @@ class WaitingLine {
   TimePoint next_ = BootClock::now() + seconds(1);
 };
 
-/// The library leaves the queue in the background, but this program is about to end: nobody who
-/// looks afterwards should find it in line. Waits for that, but not for long.
-void leave_queue(const interlock::Client& client, const ClaimOptions& claim, const Events& events) {
-  const auto us = events.owner();
-  const auto end = BootClock::now() + seconds(1);
-  const auto queued = [&] {
-    const auto snapshot = client.inspect({.resources = {claim.names.front()}});
-    return std::any_of(
-        snapshot.resources.begin(), snapshot.resources.end(), [&](const auto& state) {
-          return std::any_of(state.waiters.begin(), state.waiters.end(),
-                             [&](const auto& entry) { return us && entry.owner == *us; });
-        });
-  };
-  try {
-    while (queued() && BootClock::now() < end) ::poll(nullptr, 0, 5);
-  } catch (const interlock::Error&) {  // then the store forgets us by itself
-  }
-}
-
-int explain(const Attempt& attempt, const ClaimOptions& claim) {
-  complain(attempt.error().what());
+int explain(const Attempt& attempt, const interlock::Client& client, const ClaimOptions& claim,
+            const Events& events) {
+  const auto& error = attempt.error();
   switch (attempt.outcome()) {
     case interlock::Outcome::busy:
     case interlock::Outcome::timed_out:
-    case interlock::Outcome::exhausted:
+    case interlock::Outcome::exhausted: {
+      if (claim.quiet) return claim.busy_code;
+      // Whoever was in the way may be gone by now.
+      const auto who = in_the_way(client, claim.parts(), events.owner());
+      complain(who.empty() ? error.what() : claim.title() + ": " + who);
       return claim.busy_code;
+    }
     default:
-      return exit_code(attempt.error().errc());
+      complain(error.what());
+      return exit_code(error.errc());
   }
 }
 
@@ -155,10 +143,9 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
     }
     if (auto attempt = result->take()) {
       line.clear();
-      if (!*attempt && !claim.no_wait) leave_queue(client, claim, events);
       if (ended_by != 0) return {.lease = {}, .exit_status = by_signal(ended_by)};
       if (*attempt) return {.lease = std::move(**attempt), .exit_status = kOk};
-      return {.lease = {}, .exit_status = explain(*attempt, claim)};
+      return {.lease = {}, .exit_status = explain(*attempt, client, claim, events)};
     }
     line.update();
   }

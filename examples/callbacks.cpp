@@ -50,8 +50,8 @@ int main() {
     auto locks = interlock::connect("memory:");
     interlock::Mutex mutex(locks, "door");
     std::promise<interlock::Lease> came;
-    mutex.acquire_async(Wait::forever(),
-                        [&](Attempt attempt) { came.set_value(std::move(attempt).value()); });
+    mutex.acquire(Wait::forever(),
+                  [&](Attempt attempt) { came.set_value(std::move(attempt).value()); });
     auto lease = came.get_future().get();
     std::cout << "granted, fence " << lease.fence().value << '\n';
     expect(static_cast<bool>(lease), "the lease was handed over to this thread");
@@ -72,18 +72,18 @@ int main() {
     outcome = attempt.outcome();
     std::cout << to_string(outcome) << '\n';
   };
-  mutex.acquire_async(Wait::once(), note);
+  mutex.acquire(Wait::once(), note);
   loop.run_one();
   expect(outcome == Outcome::busy, "one shot");
-  mutex.acquire_async(Wait::for_(10ms), note);
+  mutex.acquire(Wait::for_(10ms), note);
   loop.run_one();
   expect(outcome == Outcome::timed_out, "bounded by time");
   std::stop_source stop;
-  mutex.acquire_async(Wait::forever(stop.get_token()), note);
+  mutex.acquire(Wait::forever(stop.get_token()), note);
   stop.request_stop();
   loop.run_one();
   expect(outcome == Outcome::cancelled, "stopped");
-  mutex.acquire_async(Wait::forever(), note);
+  mutex.acquire(Wait::forever(), note);
   held.release();
   loop.run_one();
   expect(outcome == Outcome::granted, "waited");

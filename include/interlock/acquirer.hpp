@@ -34,7 +34,7 @@ class Acquirer {
   Attempt try_acquire_times(Retry tries, std::stop_token stop = {}) const;
 
   /// Any wait; `then` is called once, on the client's executor. Store failures are in the Attempt.
-  void acquire_async(Wait wait, Callback then) const;
+  void acquire(const Wait& wait, Callback then) const;
 
   /// `Lease lease = co_await mutex.async_acquire();` in any coroutine, resumed on the client's
   /// executor. Throws as acquire() does. `async_try_acquire(Wait)` gives an Attempt instead.
@@ -60,7 +60,7 @@ class Acquiring {
   Acquiring(const Acquirer& acquirer, Wait wait) : acquirer_(acquirer), wait_(std::move(wait)) {}
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> caller) {
-    acquirer_.acquire_async(std::move(wait_), [this, caller](Attempt attempt) {
+    acquirer_.acquire(wait_, [this, caller](Attempt attempt) {
       attempt_.emplace(std::move(attempt));
       caller.resume();
     });

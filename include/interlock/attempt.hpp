@@ -31,9 +31,10 @@ class [[nodiscard]] Attempt {
       : outcome_(outcome), error_(std::move(error)), waited_(waited), attempts_(attempts) {}
 
   explicit operator bool() const noexcept { return lease_.has_value(); }
-  Lease& operator*() & { return *lease_; }
-  Lease&& operator*() && { return std::move(*lease_); }
-  Lease* operator->() { return &*lease_; }
+  /// The lease; throws error() if there is none.
+  Lease& operator*() & { return lease(); }
+  Lease&& operator*() && { return std::move(lease()); }
+  Lease* operator->() { return &lease(); }
 
   /// The lease, or throws error().
   [[nodiscard]] Lease value() &&;
@@ -45,6 +46,8 @@ class [[nodiscard]] Attempt {
   [[nodiscard]] const Error& error() const { return *error_; }
 
  private:
+  [[nodiscard]] Lease& lease();
+
   std::optional<Lease> lease_;
   Outcome outcome_ = Outcome::granted;
   std::optional<Error> error_;

@@ -26,7 +26,7 @@ enum class Verdict {
   granted,  ///< acquire, renew: it is ours. release: it was held, and is free now
   queued,   ///< acquire: it is in the queue. release: it was in the queue, and is out now
   busy,     ///< acquire that may not queue, or on a store without a queue: taken
-  lost,     ///< renew, release: the store knows nothing of this owner. acquire: it knows a part of it
+  lost,  ///< renew, release: the store knows nothing of this owner. acquire: it knows a part of it
   unknown,  ///< no telling: `why` says what happened. Retryable or not, see Error
 };
 

@@ -67,6 +67,8 @@ struct Who {
   std::string host{};
   std::int64_t pid = 0;  ///< the process whose end ends the claim; 0: none, only the TTL does
 
+  bool tied = true;  ///< false: the pid is only shown, and its end ends nothing
+
   bool operator==(const Who&) const = default;
 };
 

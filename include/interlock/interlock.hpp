@@ -1,6 +1,8 @@
 // All of Interlock. Start with mutex.hpp and lease.hpp.
 #pragma once
 
+#include "interlock/version.hpp"  // first: says which C++ it needs
+
 #include "interlock/attempt.hpp"
 #include "interlock/client.hpp"
 #include "interlock/duration.hpp"
@@ -13,4 +15,3 @@
 #include "interlock/rw_lock.hpp"
 #include "interlock/semaphore.hpp"
 #include "interlock/stores.hpp"
-#include "interlock/version.hpp"

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -99,6 +100,14 @@ class [[nodiscard]] Lease {
   /// new ones. False also if the lease is lost: ask state().
   bool try_upgrade();
   bool try_upgrade_for(Duration limit);
+
+  /// Changes which process ends the lease with its own end, where the store can notice that (see
+  /// Options::process). Empty: none does any more, though it is still shown as the holder. False:
+  /// the lease is lost. Throws Error (unreachable).
+  bool tie_to(std::optional<std::int64_t> process);
+
+  /// What detach() would give, without letting go: with it, another process can release the lease.
+  [[nodiscard]] std::string token() const;
 
   /// Turns it into a printable token, which holds the claim until its TTL ends, with no process
   /// that renews it. Client::adopt turns it back, in any process. This object is released().

@@ -32,6 +32,7 @@ class MultiLock : public Acquirer {
  private:
   static std::vector<Part> all_exclusive(const std::vector<std::string>& names) {
     std::vector<Part> parts;
+    parts.reserve(names.size());
     for (const auto& name : names) parts.push_back(exclusive(name));
     return parts;
   }

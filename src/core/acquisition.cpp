@@ -8,6 +8,9 @@ namespace interlock::core {
 
 namespace {
 
+// Whoever allows less than this can't tell a store that is silent from one that is busy.
+constexpr Duration kFairChance = std::chrono::milliseconds(250);
+
 // Nobody asks more often than this, whatever the store suggests.
 constexpr Duration kSoonest = std::chrono::milliseconds(1);
 
@@ -77,10 +80,14 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
   return no_answer(now, std::move(why));
 }
 
+bool Acquisition::nothing_wrong(TimePoint now) const noexcept {
+  return failures_ == 0 && (answered_ || now - started_ < kFairChance);
+}
+
 Acquisition::Step Acquisition::no_answer(TimePoint now, Error why) {
   call_deadline_ = TimePoint::max();
   // The caller's own deadline cut the last call of a good wait short: that is not the store's fault.
-  if (plan_.deadline && now >= *plan_.deadline && answered_ && failures_ == 0) {
+  if (plan_.deadline && now >= *plan_.deadline && nothing_wrong(now)) {
     return finish(Outcome::timed_out, true);
   }
   why_ = std::move(why);
@@ -110,7 +117,7 @@ Acquisition::Step Acquisition::tick(TimePoint now) {
   if (done() || phase_ == Phase::idle) return {};
   if (plan_.deadline && now >= *plan_.deadline) {
     // Out of time because it was taken, or because nobody answers: not the same thing.
-    if (failures_ == 0 && answered_) return finish(Outcome::timed_out, true);
+    if (nothing_wrong(now)) return finish(Outcome::timed_out, true);
     if (failures_ == 0) {
       why_ = Error(Errc::unreachable, "no answer within " + format_duration(now - started_),
                    {.resource = {}, .node = {}, .maybe_held = true});

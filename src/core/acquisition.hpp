@@ -88,6 +88,7 @@ class Acquisition {
   Step ask(TimePoint now);
   Step pause(TimePoint now, const Retry& policy, int failed);
   Step no_answer(TimePoint now, Error why);
+  [[nodiscard]] bool nothing_wrong(TimePoint now) const noexcept;
   Step finish(Outcome outcome, bool forget);
   [[nodiscard]] bool in_flight() const noexcept { return call_deadline_ != TimePoint::max(); }
 

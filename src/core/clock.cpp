@@ -1,6 +1,6 @@
 #include "interlock/clock.hpp"
 
-#include <time.h>
+#include <ctime>
 
 #include <algorithm>
 #include <utility>

@@ -28,8 +28,8 @@ OnStoreThread::OnStoreThread() noexcept { ++on_store_thread; }
 OnStoreThread::~OnStoreThread() { --on_store_thread; }
 
 std::shared_ptr<Engine> Engine::make(std::unique_ptr<Backend> backend, ClientOptions options) {
-  const std::shared_ptr<Engine> engine(new Engine(std::move(backend), std::move(options)),
-                                       &Engine::dispose);
+  std::shared_ptr<Engine> engine(new Engine(std::move(backend), std::move(options)),
+                                 &Engine::dispose);
   engine->backend_->on_wake([weak = engine->weak_from_this()](const Owner& owner) {
     const OnStoreThread here;
     if (const auto self = weak.lock()) self->wake(owner);
@@ -234,8 +234,13 @@ Lease Engine::adopt(std::string_view text, bool renew) {
       what->who = std::make_shared<const Who>(std::move(who));
     }
   }
-  if (what->parts.empty()) throw gone("the detached lease has ended");
+  if (what->parts.size() < token.resources.size()) {
+    throw gone(
+        "the detached lease has ended, or some of it was taken away; or it is in another store");
+  }
   normalize(what->parts, false);
+  what->options.hierarchy = std::any_of(what->parts.begin(), what->parts.end(),
+                                        [](const Part& part) { return part.ancestor; });
   const Claim claim{.owner = token.owner,
                     .parts = what->parts,
                     .ttl = token.ttl,
@@ -257,11 +262,24 @@ Lease Engine::adopt(std::string_view text, bool renew) {
 bool Engine::evict(std::string_view resource, const Owner& owner) {
   check_not_forked();
   check_resource(resource);
-  const Claim claim{.owner = owner,
-                    .parts = {{.resource = std::string(resource)}},
-                    .ttl = std::chrono::seconds(1),
-                    .priority = 0,
-                    .who = std::make_shared<const Who>()};
+  Claim claim{.owner = owner,
+              .parts = {{.resource = std::string(resource)}},
+              .ttl = std::chrono::seconds(1),
+              .priority = 0,
+              .who = std::make_shared<const Who>()};
+  for (const auto& state : inspect({.resources = {claim.parts.front().resource}}).resources) {
+    for (const auto& holder : state.holders) {
+      if (holder.owner != owner || !holder.ancestor) continue;
+      throw Error(Errc::invalid,
+                  "it is held only because something below it is: that is what has to go",
+                  {.resource = std::string(resource), .node = traits_.where, .maybe_held = false});
+    }
+  }
+  // What it held above goes with it: nobody else would clean that up for a detached lease.
+  for (auto& above : ancestors(resource)) {
+    claim.parts.push_back({.resource = std::move(above), .mode = Mode::shared, .ancestor = true});
+  }
+  normalize(claim.parts, false);
   const auto answer = release_and_wait(claim, now() + traits_.call_timeout);
   if (answer.verdict == Verdict::unknown) throw answer.why->about(std::string(resource));
   return answer.verdict != Verdict::lost;
@@ -275,7 +293,7 @@ Answer Engine::call(const Claim& claim, TimePoint deadline, const Send& send) {
                              "no answer in time",
                              {.resource = {}, .node = traits_.where, .maybe_held = true}});
   } else if (answer->verdict == Verdict::unknown && !answer->why) {
-    answer->why = Error(Errc::unreachable, "the store gave no reason");
+    answer->why.emplace(Errc::unreachable, "the store gave no reason");
   }
   note(claim, *answer);
   return std::move(*answer);
@@ -324,7 +342,7 @@ void Engine::wake(const Owner& owner) {
   for (const auto& listener : listeners()) listener->wake(owner);
 }
 
-// Whoever has a claim: every lease and every asynchronous acquisition is in the keeper's care.
+// Every lease, every asynchronous acquisition and every clean-up is in the keeper's care.
 std::vector<std::shared_ptr<Listener>> Engine::listeners() {
   std::vector<std::shared_ptr<Listener>> found;
   for (const auto& task : keeper_.tasks()) {
@@ -360,7 +378,8 @@ void Engine::at_exit() noexcept {
       if (auto waiter = weak.lock()) everybody.push_back(std::move(waiter));
     }
   }
-  for (const auto& listener : everybody) listener->leave();
+  const auto deadline = now() + options_.release_timeout;
+  for (const auto& listener : everybody) listener->leave(deadline);
 }
 
 }  // namespace interlock::core

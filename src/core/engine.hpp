@@ -46,7 +46,7 @@ class HeldByStore {
  public:
   explicit HeldByStore(std::shared_ptr<T> object) : object_(std::move(object)) {}
   HeldByStore(const HeldByStore&) = default;
-  HeldByStore(HeldByStore&&) = default;
+  HeldByStore(HeldByStore&&) noexcept = default;
   HeldByStore& operator=(const HeldByStore&) = delete;
   ~HeldByStore() {
     const OnStoreThread here;
@@ -58,14 +58,14 @@ class HeldByStore {
   std::shared_ptr<T> object_;
 };
 
-/// Whoever has a claim in the store: an acquisition under way, or a lease.
+/// Whoever has a claim in the store: an acquisition under way, a lease, or what is left of them.
 class Listener {
  public:
   virtual ~Listener() = default;
   /// The store hints that this owner should ask; nothing, if it is somebody else. Any thread.
   virtual void wake(const Owner& owner) = 0;
-  /// The process ends: leave nothing behind.
-  virtual void leave() noexcept = 0;
+  /// The process ends: leave nothing behind, by the deadline.
+  virtual void leave(TimePoint deadline) noexcept = 0;
 };
 
 class Engine final : public AtExit, public std::enable_shared_from_this<Engine> {

@@ -77,10 +77,12 @@ Error Error::about(std::string resource) const {
   return {errc_, message_, std::move(where)};
 }
 
-Lease Attempt::value() && {
+Lease& Attempt::lease() {
   if (!lease_) throw Error(*error_);
-  return std::move(*lease_);
+  return *lease_;
 }
+
+Lease Attempt::value() && { return std::move(lease()); }
 
 std::string_view to_string(Outcome outcome) noexcept {
   switch (outcome) {

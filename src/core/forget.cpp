@@ -21,6 +21,10 @@ void Forget::due(TimePoint now) {
       [self = HeldByStore(shared_from_this())](const Answer& answer) { self->answered(answer); });
 }
 
+void Forget::leave(TimePoint deadline) noexcept {
+  (void)engine_->release_and_wait(claim_, deadline);
+}
+
 void Forget::answered(const Answer& answer) {
   if (answer.verdict != Verdict::unknown) {
     engine_->keeper().cancel(*this);

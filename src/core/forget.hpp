@@ -7,11 +7,15 @@ namespace interlock::core {
 
 /// Releases a claim in the background: again and again until the store confirms, or until the store
 /// must have dropped the claim by itself.
-class Forget final : public Keeper::Task, public std::enable_shared_from_this<Forget> {
+class Forget final : public Listener,
+                     public Keeper::Task,
+                     public std::enable_shared_from_this<Forget> {
  public:
   Forget(std::shared_ptr<Engine> engine, Claim claim);
   void start();
   void due(TimePoint now) override;
+  void wake(const Owner&) override {}
+  void leave(TimePoint deadline) noexcept override;
 
  private:
   void answered(const Answer& answer);

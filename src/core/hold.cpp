@@ -158,16 +158,37 @@ bool Hold::extend(Duration ttl) {
   engine_->check_not_forked();
   check_ttl(ttl, resource());
   std::unique_lock lock(mutex_);
-  const auto sent = engine_->now();
-  if (released_ || machine_.state(sent) != LeaseState::held) return false;
+  const auto now = engine_->now();
+  if (released_ || machine_.state(now) != LeaseState::held) return false;
   machine_.set_ttl(ttl);
   claim_.ttl = ttl;
+  return renew_now(now, lock);
+}
+
+bool Hold::tie_to(std::optional<std::int64_t> process) {
+  engine_->check_not_forked();
+  std::unique_lock lock(mutex_);
+  const auto now = engine_->now();
+  if (released_ || machine_.state(now) != LeaseState::held) return false;
+  auto who = *claim_.who;
+  if (process) who.pid = *process;
+  who.tied = process.has_value();
+  claim_.who = std::make_shared<const Who>(std::move(who));
+  return renew_now(now, lock);
+}
+
+// With the claim as it is now, and waits for the answer. Leaves the lock unlocked.
+bool Hold::renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock) {
+  const auto generation = ++generation_;  // renewals under way are of an earlier claim
   const auto deadline = std::min(machine_.valid_until(), sent + engine_->traits().call_timeout);
   lock.unlock();
-  auto answer = engine_->renew_and_wait(claim_, deadline);
+  const auto answer = engine_->renew_and_wait(claim_, deadline);
   lock.lock();
-  const auto now = engine_->now();
-  perform(machine_.renewed(now, sent, ttl, answer.verdict), lock);
+  if (generation_ == generation) {
+    perform(machine_.renewed(engine_->now(), sent, claim_.ttl, answer.verdict), lock);
+  } else {
+    lock.unlock();
+  }
   if (answer.verdict == Verdict::unknown) throw answer.why->about(resource());
   return state() == LeaseState::held;
 }
@@ -303,6 +324,8 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
   return false;
 }
 
+std::string Hold::token() const { return make_token(claim_, resource()); }
+
 std::string Hold::detach() {
   engine_->check_not_forked();
   Claim claim = claim_;
@@ -332,7 +355,7 @@ std::string Hold::detach() {
   machine_.end(LeaseState::released);
   lock.unlock();
   engine_->keeper().cancel(*this);
-  return make_token(claim, resource());
+  return token();
 }
 
 Error Hold::lost_error() const {
@@ -342,10 +365,10 @@ Error Hold::lost_error() const {
           {.resource = resource(), .node = engine_->traits().where, .maybe_held = false}};
 }
 
-void Hold::drop() noexcept {
+void Hold::drop(Duration timeout) noexcept {
   if (engine_->forked()) return;
   try {
-    release(engine_->options().release_timeout);
+    release(timeout);
   } catch (const Error& error) {
     engine_->observe({.event = Event::release_failed, .claim = claim_, .error = &error});
   } catch (const std::exception& error) {
@@ -355,6 +378,6 @@ void Hold::drop() noexcept {
   }
 }
 
-void Hold::leave() noexcept { drop(); }
+void Hold::leave(TimePoint deadline) noexcept { drop(deadline - engine_->now()); }
 
 }  // namespace interlock::core

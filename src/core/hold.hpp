@@ -42,19 +42,23 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   LeaseState release() { return release(engine_->traits().call_timeout); }
   LeaseState release(const std::vector<std::string>& resources);
   bool change(Mode from, Mode to, const Wait& wait);
+  bool tie_to(std::optional<std::int64_t> process);
+  [[nodiscard]] std::string token() const;
   std::string detach();
   /// What a destructor does.
-  void drop() noexcept;
+  void drop() noexcept { drop(engine_->options().release_timeout); }
 
   void wake(const Owner& owner) override;
-  void leave() noexcept override;
+  void leave(TimePoint deadline) noexcept override;
   void due(TimePoint now) override;
 
  private:
   LeaseState release(Duration timeout);
+  void drop(Duration timeout) noexcept;
   void perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
   void tell_lost(std::unique_lock<std::mutex>& lock);
   void send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock);
+  bool renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock);
   [[nodiscard]] Error lost_error() const;
 
   const std::shared_ptr<Engine> engine_;

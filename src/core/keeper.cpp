@@ -1,6 +1,6 @@
 #include "core/keeper.hpp"
 
-#include <signal.h>
+#include <csignal>
 
 #include <utility>
 

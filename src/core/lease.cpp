@@ -58,6 +58,8 @@ bool Lease::try_upgrade() { return hold().change(Mode::shared, Mode::exclusive, 
 bool Lease::try_upgrade_for(Duration limit) {
   return hold().change(Mode::shared, Mode::exclusive, Wait::for_(limit));
 }
+bool Lease::tie_to(std::optional<std::int64_t> process) { return hold().tie_to(process); }
+std::string Lease::token() const { return hold().token(); }
 std::string Lease::detach() { return hold().detach(); }
 
 }  // namespace interlock

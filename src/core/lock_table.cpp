@@ -101,8 +101,12 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
     leave_queue(claim);
     return {.verdict = Verdict::lost};
   }
+  if (misfit(claim)) drop_gone(claim);
   if (auto error = misfit(claim)) return Answer::failed(std::move(*error));
-  if (takes_over && has_rival(claim)) return {.verdict = Verdict::busy};
+  if (takes_over && has_rival(claim)) {
+    drop_gone(claim);
+    if (has_rival(claim)) return {.verdict = Verdict::busy};
+  }
 
   const auto queued = tickets_.find(claim.owner);
   // A one-shot stands behind everybody, whatever its priority: it never overtakes. A holder that
@@ -134,6 +138,23 @@ std::size_t LockTable::held_by(const Owner& owner, const Claim& claim) const {
         const auto it = rows_.find(part.resource);
         return it != rows_.end() && find_holder(it->second, owner) != nullptr;
       }));
+}
+
+// Those of its rows whose process has ended.
+void LockTable::drop_gone(const Claim& claim) {
+  if (!rules_.gone) return;
+  for (const auto& part : claim.parts) {
+    const auto it = rows_.find(part.resource);
+    if (it == rows_.end()) continue;
+    Row& row = it->second;
+    const auto gone = [&](const Record& r) { return !is_own(r, claim) && rules_.gone(r); };
+    std::erase_if(row.holders, gone);
+    std::erase_if(row.queue, [&](const auto& waiter) {
+      if (!gone(waiter.second)) return false;
+      leave_row(waiter.second.owner);
+      return true;
+    });
+  }
 }
 
 bool LockTable::has_rival(const Claim& claim) const {
@@ -230,6 +251,7 @@ Answer LockTable::grant(const Claim& claim, const Origin& origin, TimePoint now,
     record.fence = before != nullptr ? before->fence : rules_.next_fence(part.resource);
     answer.fences.push_back(Fence{record.fence});
     std::erase_if(row.holders, [&](const Record& r) { return r.owner == claim.instead_of; });
+    row.expects(record);
     row.holders.push_back(std::move(record));
     if (mode_before != part.mode && !stronger) wake_next(row, wakes);
   }
@@ -242,8 +264,14 @@ Answer LockTable::rearm(const Claim& claim, const Origin& origin, TimePoint now)
     Record& record = *find_holder(rows_.find(part.resource)->second, claim.owner);
     // Never shorter: this may be a late copy of an old message.
     record.expires = std::max(record.expires, now + claim.ttl);
+    // Whoever renews for another process may see it from another place, or not at all.
+    const bool same_process = !origin.own && record.who->pid == claim.who->pid;
+    if (same_process) {
+      record.origin.home = origin.home;
+    } else {
+      record.origin = origin;
+    }
     record.who = claim.who;
-    record.origin = origin;
     answer.fences.push_back(Fence{record.fence});
   }
   return answer;
@@ -262,6 +290,7 @@ Answer LockTable::enqueue(const Claim& claim, const Ticket& ticket, const Origin
     const auto [it, fresh] =
         row.queue.try_emplace(ticket, make_record(claim, part, origin, now, rules_.ticket_ttl));
     if (fresh) {
+      row.expects(it->second);
       ++queued.rows;
     } else {
       it->second.expires = now + rules_.ticket_ttl;
@@ -364,14 +393,18 @@ std::vector<Record> LockTable::in_the_way(const Claim& claim, std::size_t most) 
 }
 
 void LockTable::restore_holder(const std::string& resource, Record record) {
-  rows_[resource].holders.push_back(std::move(record));
+  Row& row = rows_[resource];
+  row.expects(record);
+  row.holders.push_back(std::move(record));
 }
 
 void LockTable::restore_waiter(const std::string& resource, Ticket ticket, Record record) {
   auto& queued = tickets_[record.owner];
   queued.ticket = ticket;
   ++queued.rows;
-  rows_[resource].queue.emplace(ticket, std::move(record));
+  Row& row = rows_[resource];
+  row.expects(record);
+  row.queue.emplace(ticket, std::move(record));
 }
 
 void LockTable::leave_queue(const Claim& claim) {
@@ -398,10 +431,14 @@ void LockTable::sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>&
 }
 
 void LockTable::sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes) {
+  if (now < row.sweep_at) return;
+  row.sweep_at = TimePoint::max();
   std::size_t dropped =
       std::erase_if(row.holders, [&](const Record& r) { return r.expires <= now; });
+  for (const auto& holder : row.holders) row.expects(holder);
   for (auto it = row.queue.begin(); it != row.queue.end();) {
     if (it->second.expires > now) {
+      row.expects(it->second);
       ++it;
       continue;
     }
@@ -417,14 +454,26 @@ void LockTable::wake_next(const Row& row, std::vector<Wake>& wakes) const {
   // until it is the only one.
   std::uint64_t slots = 0;
   bool shared_waits = false;
+  bool blocked = false;  // only those of an identity that holds it may pass from here on
   for (const auto& [ticket, w] : row.queue) {
+    if (blocked && own_hold(row, *w.who, Mode::shared) == nullptr) continue;
     if (ticket.stronger) {
-      if (row.holders.size() <= 1) wakes.push_back({w.origin.home, w.owner});
+      const auto others =
+          std::count_if(row.holders.begin(), row.holders.end(),
+                        [&](const Record& h) { return !same_identity(*h.who, *w.who); });
+      if (others <= (w.who->identity.empty() ? 1 : 0)) wakes.push_back({w.origin.home, w.owner});
       return;
     }
     const bool fit =
         fits(row, w.mode, slots + w.slots, w.capacity, *w.who, [](const Record&) { return false; });
-    if (!fit || (w.mode == Mode::exclusive && shared_waits)) return;
+    if (!fit || (w.mode == Mode::exclusive && shared_waits)) {
+      const bool any_identity =
+          std::any_of(row.holders.begin(), row.holders.end(),
+                      [](const Record& h) { return !h.who->identity.empty(); });
+      if (!any_identity) return;
+      blocked = true;
+      continue;
+    }
     wakes.push_back({w.origin.home, w.owner});
     if (w.mode == Mode::exclusive) return;
     shared_waits = shared_waits || w.mode == Mode::shared;

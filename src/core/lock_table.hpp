@@ -24,6 +24,7 @@
 // between, because their tickets stand in the queue.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -41,6 +42,7 @@ struct Origin {
   std::uint64_t home = 0;   ///< which client to wake
   std::uint64_t born = 0;   ///< when its process started, to tell a reused pid
   std::uint64_t realm = 0;  ///< in which pid namespace the pid means something
+  bool own = true;          ///< the process is the one that asks, so it knows
 };
 
 struct Ticket {
@@ -72,6 +74,10 @@ struct Record {
 struct Row {
   std::vector<Record> holders;
   std::map<Ticket, Record> queue;
+  /// Nothing here expires before: a long queue is looked through seldom, not at every call.
+  TimePoint sweep_at = TimePoint::max();
+
+  void expects(const Record& record) noexcept { sweep_at = std::min(sweep_at, record.expires); }
   [[nodiscard]] bool idle() const noexcept { return holders.empty() && queue.empty(); }
 };
 
@@ -132,6 +138,7 @@ class LockTable {
   Answer grant(const Claim& claim, const Origin& origin, TimePoint now, std::vector<Wake>& wakes);
   Answer rearm(const Claim& claim, const Origin& origin, TimePoint now);
   [[nodiscard]] bool has_rival(const Claim& claim) const;
+  void drop_gone(const Claim& claim);
   Answer enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin, TimePoint now,
                  TimePoint look);
   void leave_queue(const Claim& claim);

@@ -1,5 +1,5 @@
-#include <errno.h>
 #include <sys/random.h>
+#include <cerrno>
 
 #include <array>
 #include <charconv>

@@ -79,23 +79,23 @@ void Pursuit::due(TimePoint) {
 }
 
 void Pursuit::post(Mail mail) {
-  bool late = false;
   {
-    const std::lock_guard lock(mutex_);
-    late = over_;
-    if (!late) {
-      mail_.push_back(std::move(mail));
-      if (!blocking_) engine_->keeper().schedule(shared_from_this(), TimePoint{});
+    std::unique_lock lock(mutex_);
+    if (over_) {
+      lock.unlock();
+      return too_late(mail);
     }
+    mail_.push_back(std::move(mail));
+    if (!blocking_) engine_->keeper().schedule(shared_from_this(), TimePoint{});
   }
-  if (late) {
-    // The machine only says whether the reply left something behind.
-    if (mail.kind == Mail::Kind::reply) {
-      perform(machine_.reply(engine_->now(), mail.call, mail.sent, std::move(mail.answer)), {});
-    }
-  } else if (blocking_) {
-    signal_.set();  // without the lock, which is the first thing the sleeper takes
-  }
+  if (blocking_) signal_.set();  // without the lock, which is the first thing the sleeper takes
+}
+
+// The machine does not change any more. It only says whether the reply left something behind.
+void Pursuit::too_late(Mail& mail) {
+  if (mail.kind != Mail::Kind::reply) return;
+  const auto step = machine_.reply(engine_->now(), mail.call, mail.sent, std::move(mail.answer));
+  if (step.forget) engine_->forget(claim_);
 }
 
 bool Pursuit::pump() {
@@ -165,12 +165,8 @@ void Pursuit::finish() {
   }
 }
 
-void Pursuit::leave() noexcept {
-  try {
-    engine_->backend().release(
-        claim_, {.deadline = engine_->now() + engine_->options().release_timeout}, [](auto) {});
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the process ends; the store drops it by itself
-  }
+void Pursuit::leave(TimePoint deadline) noexcept {
+  (void)engine_->release_and_wait(claim_, deadline);
 }
 
 Error Pursuit::error(const std::string& resource) const {

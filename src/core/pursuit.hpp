@@ -37,7 +37,7 @@ class Pursuit final : public Listener,
   void wake(const Owner& owner) override {
     if (owner == claim_.owner) post({.kind = Mail::Kind::wake});
   }
-  void leave() noexcept override;
+  void leave(TimePoint deadline) noexcept override;
   void due(TimePoint now) override;
 
  private:
@@ -50,6 +50,7 @@ class Pursuit final : public Listener,
 
   void begin();
   void post(Mail mail);
+  void too_late(Mail& mail);
   bool pump();
   void perform(const Acquisition::Step& step, TimePoint now);
   void finish();

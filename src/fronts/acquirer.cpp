@@ -34,7 +34,7 @@ Attempt Acquirer::try_acquire_times(Retry tries, std::stop_token stop) const {
   return or_throw(client_.core_->acquire(template_, Wait::times(tries, std::move(stop))));
 }
 
-void Acquirer::acquire_async(Wait wait, Callback then) const {
+void Acquirer::acquire(const Wait& wait, Callback then) const {
   client_.core_->acquire(template_, wait, std::move(then));
 }
 

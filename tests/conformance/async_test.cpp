@@ -45,7 +45,7 @@ TEST_P(Async, ACallbackGetsTheLeaseOnAnotherStack) {
   const Mutex mutex(client(), "r");
   std::promise<std::thread::id> where;
   std::promise<Attempt> made;
-  mutex.acquire_async(Wait::forever(), [&](Attempt result) {
+  mutex.acquire(Wait::forever(), [&](Attempt result) {
     where.set_value(std::this_thread::get_id());
     made.set_value(std::move(result));
   });
@@ -62,7 +62,7 @@ TEST_P(Async, EveryOutcomeArrivesAsAValue) {
   const auto held = mutex.acquire();
   const auto outcome = [&](Wait wait) {
     std::promise<Outcome> told;
-    mutex.acquire_async(std::move(wait), [&](const Attempt& result) {
+    mutex.acquire(std::move(wait), [&](const Attempt& result) {
       EXPECT_FALSE(result);
       told.set_value(result.outcome());
     });
@@ -130,7 +130,7 @@ TEST_P(Async, CallbacksRunOnTheExecutorThatWasGiven) {
     return work.size();
   };
   bool called = false;
-  Mutex(locks, "r").acquire_async(Wait::forever(), [&](const Attempt& result) {
+  Mutex(locks, "r").acquire(Wait::forever(), [&](const Attempt& result) {
     called = true;
     EXPECT_TRUE(result);
   });
@@ -146,7 +146,7 @@ TEST_P(Async, ACallbackThatTakesItsTimeDoesNotHoldUpRenewals) {
   const auto locks = client();
   const auto lease = Mutex(locks, "other", {.ttl = 1s}).acquire();
   std::promise<void> done;
-  Mutex(locks, "r").acquire_async(Wait::forever(), [&](const Attempt&) {
+  Mutex(locks, "r").acquire(Wait::forever(), [&](const Attempt&) {
     std::this_thread::sleep_for(1500ms);
     done.set_value();
   });
@@ -169,7 +169,7 @@ TEST_P(Async, TenThousandWaitersAreServedInOrderByAFewThreads) {
   std::vector<int> served;  // one at a time: the lock is what orders it
   std::latch all(waiters_in_all);
   for (int i = 0; i < waiters_in_all; ++i) {
-    mutex.acquire_async(Wait::forever(), [&, i](Attempt result) {
+    mutex.acquire(Wait::forever(), [&, i](Attempt result) {
       ASSERT_TRUE(result);
       served.push_back(i);
       result->release();
@@ -194,7 +194,7 @@ TEST_P(Async, AThousandWaitersCanBeCancelledAtOnce) {
   std::atomic<int> cancelled = 0;
   std::latch all(waiters_in_all);
   for (int i = 0; i < waiters_in_all; ++i) {
-    mutex.acquire_async(Wait::forever(stop.get_token()), [&](const Attempt& result) {
+    mutex.acquire(Wait::forever(stop.get_token()), [&](const Attempt& result) {
       if (result.outcome() == Outcome::cancelled) ++cancelled;
       all.count_down();
     });

@@ -55,7 +55,7 @@ TEST_P(Destructors, AClientThatIsCutOffCanBeDestroyed) {
     const Client locks(std::make_unique<Wired>(store().open(), wire, 2 * kPatience),
                        {.release_timeout = 200ms});
     const auto lease = Mutex(locks, "r").acquire();
-    Mutex(locks, "r").acquire_async(Wait::for_(500ms), [](const Attempt&) {});
+    Mutex(locks, "r").acquire(Wait::for_(500ms), [](const Attempt&) {});
     wire->set_all(Fate::silence);
   }
   EXPECT_LT(BootClock::now() - start, kPatience / 2);

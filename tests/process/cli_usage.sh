@@ -71,15 +71,15 @@ contains "$err" occupied
 mkdir open && chmod 0777 open
 expect 69 "$INTERLOCK" list --url "file://$work/open"
 
-it "finds the store by --url, then INTERLOCK_URL, then in the user's runtime directory"
-mkdir -m 0700 runtime
+it "finds the store by --url, then INTERLOCK_URL, then in one place per user, however they came in"
 uses() { "$INTERLOCK" list --json "${@}" | python3 -c 'import json,sys; print(json.load(sys.stdin)["store"])'; }
 contains "$(uses --url "file://$work/one")" "$work/one"
 contains "$(uses)" "$work/locks"
-contains "$(INTERLOCK_URL='' XDG_RUNTIME_DIR="$work/runtime" uses)" "$work/runtime/interlock"
+contains "$(INTERLOCK_URL='' uses)" "/interlock-$(id -u)"
+same "$(INTERLOCK_URL='' XDG_RUNTIME_DIR="$work" uses)" "$(INTERLOCK_URL='' uses)"
 mkdir -m 0700 'run time%'
-check env INTERLOCK_URL= XDG_RUNTIME_DIR="$work/run time%" "$INTERLOCK" run a -- true
-check test -d 'run time%/interlock'
+check "$INTERLOCK" run a --url "file://$work/run%20time%25" -- true
+check test -d 'run time%/wake'
 
 it "is quiet unless it is asked to tell, and then tells on stderr"
 expect 0 "$INTERLOCK" run a -- true

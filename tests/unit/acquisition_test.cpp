@@ -104,12 +104,21 @@ TEST_F(Acquiring, TheDeadlineEndsAWaitAndItsPlaceInTheQueue) {
   EXPECT_EQ(a.outcome(), Outcome::timed_out);
 }
 
-TEST_F(Acquiring, OutOfTimeBecauseNobodyAnswersIsNotTimedOut) {
+TEST_F(Acquiring, OutOfTimeBeforeAnyStoreCouldHaveAnsweredIsTimedOut) {
   auto p = plan();
-  p.deadline = now + 100ms;
+  p.deadline = now + 5ms;
   Acquisition a(p);
   a.start(now);
-  EXPECT_TRUE(a.tick(now + 100ms).forget);
+  EXPECT_TRUE(a.tick(now + 5ms).forget);
+  EXPECT_EQ(a.outcome(), Outcome::timed_out);
+}
+
+TEST_F(Acquiring, OutOfTimeBecauseNobodyAnswersIsNotTimedOut) {
+  auto p = plan();
+  p.deadline = now + 400ms;
+  Acquisition a(p);
+  a.start(now);
+  EXPECT_TRUE(a.tick(now + 400ms).forget);
   EXPECT_EQ(a.outcome(), Outcome::failed);
   EXPECT_EQ(a.why()->errc(), Errc::unreachable);
   EXPECT_TRUE(a.why()->maybe_held());

@@ -223,7 +223,7 @@ TEST_F(EngineTest, CallbacksRunOnTheExecutorThatWasGiven) {
                                posted.push_back(std::move(f));
                              }});
   std::optional<Attempt> result;
-  Mutex(mine, "k").acquire_async(Wait::once(), [&](Attempt a) { result.emplace(std::move(a)); });
+  Mutex(mine, "k").acquire(Wait::once(), [&](Attempt a) { result.emplace(std::move(a)); });
   EXPECT_TRUE(soon([&] {
     const std::lock_guard lock(mutex);
     return posted.size() == 1;
@@ -237,7 +237,7 @@ TEST_F(EngineTest, TheLastReferenceMayGoInACallback) {
   std::promise<void> done;
   {
     auto mine = std::make_shared<Client>(store.open(), ClientOptions{});
-    Mutex(*mine, "k").acquire_async(Wait::once(), [&done, mine](Attempt a) mutable {
+    Mutex(*mine, "k").acquire(Wait::once(), [&done, mine](Attempt a) mutable {
       { const auto lease = std::move(*std::move(a)); }
       mine.reset();
       done.set_value();

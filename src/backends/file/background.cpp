@@ -2,8 +2,8 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
+#include <csignal>
 
 #include <algorithm>
 #include <cerrno>

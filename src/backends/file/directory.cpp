@@ -94,7 +94,7 @@ Directory::Opened Directory::open() const {
            std::to_string(::geteuid()) + ", who asks; use a directory of your own");
   }
   if ((info.st_mode & 077U) != 0) {
-    refuse("is open to other users; if it may be: chmod 700 " + path_);
+    refuse("is open to other users; name one that does not exist yet, for locks alone");
   }
   if (const char* name = network_file_system(directory.get());
       name != nullptr && !allow_network_file_system_) {

@@ -85,7 +85,9 @@ Doorbell::Rings Doorbell::listen() {
 }
 
 void Doorbell::ring(const Directory& directory, std::uint64_t home, std::span<const Owner> owners) {
-  const FileDescriptor fifo(open_to_ring(directory, bell_name(home)));
+  // Also for reading: a FIFO whose only reader leaves while we write would kill us with SIGPIPE.
+  const FileDescriptor fifo(::openat(directory.wake_fd(), bell_name(home).c_str(),
+                                     O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   struct stat info {};
   if (!fifo || ::fstat(fifo.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) return;
   std::string lines;

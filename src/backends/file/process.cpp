@@ -1,9 +1,9 @@
 #include "backends/file/process.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <csignal>
 
 #include <array>
 #include <cerrno>

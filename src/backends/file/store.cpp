@@ -164,9 +164,10 @@ LockTable::Rules Store::rules(std::vector<ShardState>& states,
 
 Origin Store::origin_of(const Claim& claim) const {
   const auto pid = claim.who->pid;
-  if (pid <= 0) return {.home = doorbell_.home(), .born = 0, .realm = 0};
-  const auto born = pid == self_.pid ? self_.born : start_time(pid);
-  return {.home = doorbell_.home(), .born = born, .realm = realm_};
+  if (pid <= 0 || !claim.who->tied) return {.home = doorbell_.home()};
+  const bool own = pid == self_.pid;
+  const auto born = own ? self_.born : start_time(pid);
+  return {.home = doorbell_.home(), .born = born, .realm = realm_, .own = own};
 }
 
 std::vector<Process> Store::in_the_way(const LockTable& table, const Claim& claim) const {

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   std::thread([lease = interlock::Mutex(locks, "thread", lasting).acquire()] {
     std::this_thread::sleep_for(1h);
   }).detach();
-  interlock::Mutex(locks, "taken", lasting).acquire_async(interlock::Wait::forever(), [](auto) {});
+  interlock::Mutex(locks, "taken", lasting).acquire(interlock::Wait::forever(), [](auto) {});
 
   std::puts("ready");
   std::fflush(stdout);
