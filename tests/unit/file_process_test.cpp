@@ -378,6 +378,46 @@ TEST(FileProcesses, AClaimOnSeveralResourcesIsSeenWholeOrNotAtAll) {
   EXPECT_TRUE(store.inspect().resources.empty());
 }
 
+TEST(FileProcesses, AClaimOnNamesNeverUsedBeforeIsSeenWholeToo) {
+  for (int round = 0; round < 50; ++round) {
+    const TemporaryDirectory directory;
+    const std::vector<std::string> names{"a", "b", "c", "d", "e", "f"};
+    std::atomic<bool> stop{false};
+    std::atomic<int> looks{0};
+    std::thread looker([&] {
+      Store store(directory.path());
+      for (; !stop; ++looks) {
+        const auto snapshot = store.inspect(looks % 2 == 0 ? Query{.resources = names} : Query{});
+        EXPECT_FALSE(snapshot.why) << snapshot.why->what();
+        EXPECT_TRUE(snapshot.resources.empty() || snapshot.resources.size() == names.size())
+            << snapshot.resources.size() << " in look " << looks << " of round " << round;
+      }
+    });
+    Store store(directory.path());
+    const auto claim = claim_on(names);
+    while (looks == 0) std::this_thread::yield();
+    EXPECT_EQ(store.acquire(claim).verdict, Verdict::granted);
+    const int before = looks;
+    while (looks < before + 2) std::this_thread::yield();
+    EXPECT_EQ(store.release(claim).verdict, Verdict::granted);
+    stop = true;
+    looker.join();
+  }
+}
+
+TEST(FileStoreListing, ManyShardsAreAllListed) {
+  const TemporaryDirectory directory;
+  Store store(directory.path());
+  std::vector<std::string> names;
+  for (int i = 0; i < 300; ++i) names.push_back("name-" + std::to_string(i));
+  const auto claim = claim_on(names);
+  ASSERT_EQ(store.acquire(claim).verdict, Verdict::granted);
+  EXPECT_EQ(store.inspect().resources.size(), names.size());
+  EXPECT_EQ(store.inspect({.resources = {}, .prefix = "name-29"}).resources.size(), 11U);
+  EXPECT_EQ(store.release(claim).verdict, Verdict::granted);
+  EXPECT_TRUE(store.inspect().resources.empty());
+}
+
 TEST(FileProcesses, AForkInTheMiddleLeavesNoLockBehind) {
   const TemporaryDirectory directory;
   std::atomic<bool> stop{false};

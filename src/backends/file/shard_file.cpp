@@ -121,11 +121,12 @@ std::vector<ShardId> existing_shards(const Directory& directory) {
     unsigned id = 0;
     const auto* const end = name.data() + std::min<std::size_t>(name.size(), 3);
     if (std::from_chars(name.data(), end, id, 16).ptr != end) continue;
-    if (id < kShards && name == data_name(static_cast<ShardId>(id))) {
-      ids.push_back(static_cast<ShardId>(id));
-    }
+    const auto shard = static_cast<ShardId>(id);
+    // Not by the data files alone: while they are exchanged, a listing may miss their names.
+    if (name == lock_name(shard) || name == data_name(shard)) ids.push_back(shard);
   }
   std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
 }
 

@@ -43,7 +43,7 @@ class ShardFile {
   bool exchanged_ = false;
 };
 
-/// Those that have a file, sorted.
+/// Those that were ever used, sorted.
 std::vector<ShardId> existing_shards(const Directory& directory);
 
 }  // namespace interlock::file

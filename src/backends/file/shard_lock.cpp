@@ -69,18 +69,26 @@ std::optional<FileDescriptor> lock(const Directory& directory, ShardId id, Acces
 std::optional<ShardLocks> ShardLocks::try_take(const Directory& directory,
                                                std::span<const ShardId> shards, Access access,
                                                ShardId& blocker) {
-  ShardLocks locks;
-  locks.files_.reserve(shards.size());
   Patience patience;
-  for (const auto id : shards) {
-    auto fd = lock(directory, id, access, patience);
-    if (!fd) {
-      blocker = id;
-      return std::nullopt;
+  for (;;) {
+    ShardLocks locks;
+    locks.files_.reserve(shards.size());
+    for (const auto id : shards) {
+      auto fd = lock(directory, id, access, patience);
+      if (!fd) {
+        blocker = id;
+        return std::nullopt;
+      }
+      locks.files_.push_back(std::move(*fd));
     }
-    locks.files_.push_back(std::move(*fd));
+    // A reader found some never used, and then locked others. If they are still not used, nobody
+    // can have changed them together with those.
+    bool same = true;
+    for (std::size_t i = 0; same && i < shards.size(); ++i) {
+      same = locks.files_[i] || !directory.open_file(lock_name(shards[i]), O_RDONLY);
+    }
+    if (same) return locks;
   }
-  return locks;
 }
 
 ShardLocks::~ShardLocks() {

@@ -12,7 +12,7 @@
 namespace interlock::file {
 
 enum class Access {
-  read,   ///< with other readers. Makes no files
+  read,   ///< with other readers. Makes no files: a shard without a lock file is empty
   write,  ///< alone
 };
 
@@ -25,6 +25,12 @@ class ShardLocks {
   static std::optional<ShardLocks> try_take(const Directory& directory,
                                             std::span<const ShardId> shards, Access access,
                                             ShardId& blocker);
+
+  /// False: this one was never used when all others were locked. It must not be read, since it may
+  /// be in use by now.
+  [[nodiscard]] bool has(std::size_t index) const noexcept {
+    return static_cast<bool>(files_[index]);
+  }
 
   ShardLocks(ShardLocks&&) noexcept = default;
   ShardLocks& operator=(ShardLocks&&) = delete;

@@ -28,6 +28,7 @@ struct Operation {
 struct Inspection {
   Query query;
   bool begun = false;
+  bool read_some = false;
   std::vector<ShardId> shards{};  ///< those still to be read, last one first
   Snapshot snapshot{};
 };

@@ -39,7 +39,17 @@ bool Store::attempt(Inspection& inspection, ShardId& blocker) {
       {
         const auto locks = ShardLocks::try_take(directory_, batch, Access::read, blocker);
         if (!locks) return false;
-        for (const auto id : batch) files.emplace_back(directory_, id);
+        // What came into use after the listing may belong to a claim on these, too.
+        if (!inspection.read_some && left.size() == batch.size()) {
+          auto now_there = shards_of(inspection.query, directory_);
+          if (now_there != left) {
+            left = std::move(now_there);
+            continue;
+          }
+        }
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+          if (locks->has(i)) files.emplace_back(directory_, batch[i]);
+        }
       }
       const auto now = BootClock::now();
       LockTable table({.next_fence = {}});
@@ -54,6 +64,7 @@ bool Store::attempt(Inspection& inspection, ShardId& blocker) {
       auto states = table.inspect(inspection.query, now);
       std::move(states.begin(), states.end(), std::back_inserter(inspection.snapshot.resources));
       left.resize(left.size() - batch.size());
+      inspection.read_some = true;
     }
   } catch (const Error& error) {
     inspection.snapshot = {.resources = {}, .why = error};
