@@ -47,7 +47,8 @@ class FileBackend final : public Backend {
   ~FileBackend() override {
     if (forked()) {
       // All of it is the parent's, in whatever state its threads were in.
-      [[maybe_unused]] auto* left_alone = new std::shared_ptr<Parts>(std::move(parts_));
+      [[maybe_unused]] auto* left_alone =
+          std::make_unique<std::shared_ptr<Parts>>(std::move(parts_)).release();
     } else {
       parts_->background.close();
     }

@@ -84,10 +84,14 @@ std::vector<std::string> repair(const std::filesystem::path& path, bool dry_run)
       const auto why = fault(directory, id, boot);
       if (why.empty()) continue;
       ++found;
-      lines.push_back(name + ": " + why + "; " +
-                      (dry_run ? "would be set aside"
-                               : "set aside as " + set_aside(directory, id) +
-                                     ". The locks recorded in it count as free now"));
+      auto& line = lines.emplace_back(name + ": ");
+      line += why;
+      if (dry_run) {
+        line += "; would be set aside";
+      } else {
+        line += "; set aside as " + set_aside(directory, id);
+        line += ". The locks recorded in it count as free now";
+      }
     } catch (const Error& error) {
       lines.push_back(name + ": " + error.message());
     }

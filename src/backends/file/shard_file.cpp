@@ -86,7 +86,7 @@ void ShardFile::reserve(std::size_t size) const {
   }
 }
 
-void ShardFile::swap() {
+void ShardFile::replace() {
   const auto spare = spare_name(id_);
   const auto name = data_name(id_);
   exchanged_ = exchange(directory_.fd(), spare, name);
@@ -99,9 +99,9 @@ void ShardFile::swap() {
   throw directory_.failure("can't replace " + directory_.path_of(name), errno);
 }
 
-void ShardFile::swap_back() noexcept try {
+void ShardFile::undo() noexcept try {
   if (!exchanged_) prepare(content_);
-  swap();
+  replace();
 } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
   // What is left is a record of an owner that was told nothing: its TTL ends it.
 }

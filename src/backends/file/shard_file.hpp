@@ -22,12 +22,12 @@ class ShardFile {
   [[nodiscard]] ShardId id() const noexcept { return id_; }
   [[nodiscard]] const std::string& content() const noexcept { return content_; }
 
-  /// Writes the spare. Nothing has changed until `swap`. Throws Error (refused): a full disk.
+  /// Writes the spare. Nothing has changed until `replace`. Throws Error (refused): a full disk.
   void prepare(const std::string& content);
   /// Puts the spare in the file's place.
-  void swap();
-  /// Undoes a `swap`, as well as that is possible.
-  void swap_back() noexcept;
+  void replace();
+  /// Undoes a `replace`, as well as that is possible.
+  void undo() noexcept;
 
   /// The error about this file, which names it and what to do.
   [[nodiscard]] Error corrupt(const std::string& why) const;

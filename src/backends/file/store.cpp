@@ -128,9 +128,9 @@ void Store::commit(std::span<Operation* const> operations, std::vector<Wake>& wa
   }
   std::size_t swapped = 0;
   try {
-    for (; swapped < changed.size(); ++swapped) changed[swapped]->swap();
+    for (; swapped < changed.size(); ++swapped) changed[swapped]->replace();
   } catch (...) {
-    while (swapped > 0) changed[--swapped]->swap_back();
+    while (swapped > 0) changed[--swapped]->undo();
     throw;
   }
 }
