@@ -13,7 +13,7 @@ _interlock() {
   }
   local commands="run acquire extend release who list watch break repair help"
   local common="--url --verbose --help"
-  local claim="--also --shared --slots --no-wait --wait --ttl --label --identity --priority --conflict-exit-code"
+  local claim="--also --shared --slots --no-wait --wait --ttl --label --identity --priority --quiet --conflict-exit-code"
   local command="" url=() i
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in

@@ -101,12 +101,21 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
     leave_queue(claim);
     return {.verdict = Verdict::lost};
   }
-  if (misfit(claim)) drop_gone(claim);
+  // The dead are looked for only when something is in the way: that takes time.
+  const auto in_way_of = [&](const Ticket& at) {
+    Hindrance all;
+    for (const auto& part : claim.parts) {
+      const auto it = rows_.find(part.resource);
+      if (it == rows_.end()) continue;
+      const auto here = hindrance(part, claim, at, it->second);
+      all.any = all.any || here.any;
+      all.ends = std::min(all.ends, here.ends);
+    }
+    return all;
+  };
+  if (misfit(claim) || (takes_over && has_rival(claim))) drop_gone(claim, wakes);
   if (auto error = misfit(claim)) return Answer::failed(std::move(*error));
-  if (takes_over && has_rival(claim)) {
-    drop_gone(claim);
-    if (has_rival(claim)) return {.verdict = Verdict::busy};
-  }
+  if (takes_over && has_rival(claim)) return {.verdict = Verdict::busy};
 
   const auto queued = tickets_.find(claim.owner);
   // A one-shot stands behind everybody, whatever its priority: it never overtakes. A holder that
@@ -116,14 +125,8 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
                         : queue                  ? Ticket{false, claim.priority, last_ticket_ + 1}
                                 : Ticket{false, std::numeric_limits<std::int32_t>::min(),
                                          std::numeric_limits<std::uint64_t>::max()};
-  Hindrance in_way;
-  for (const auto& part : claim.parts) {
-    const auto it = rows_.find(part.resource);
-    if (it == rows_.end()) continue;
-    const auto here = hindrance(part, claim, ticket, it->second);
-    in_way.any = in_way.any || here.any;
-    in_way.ends = std::min(in_way.ends, here.ends);
-  }
+  Hindrance in_way = in_way_of(ticket);
+  if (in_way.any && drop_gone(claim, wakes)) in_way = in_way_of(ticket);
   if (!in_way.any) {
     leave_queue(claim);
     return grant(claim, origin, now, wakes);
@@ -140,21 +143,24 @@ std::size_t LockTable::held_by(const Owner& owner, const Claim& claim) const {
       }));
 }
 
-// Those of its rows whose process has ended.
-void LockTable::drop_gone(const Claim& claim) {
-  if (!rules_.gone) return;
+bool LockTable::drop_gone(const Claim& claim, std::vector<Wake>& wakes) {
+  if (!rules_.gone) return false;
+  bool any = false;
   for (const auto& part : claim.parts) {
     const auto it = rows_.find(part.resource);
     if (it == rows_.end()) continue;
     Row& row = it->second;
     const auto gone = [&](const Record& r) { return !is_own(r, claim) && rules_.gone(r); };
-    std::erase_if(row.holders, gone);
-    std::erase_if(row.queue, [&](const auto& waiter) {
+    auto dropped = std::erase_if(row.holders, gone);
+    dropped += std::erase_if(row.queue, [&](const auto& waiter) {
       if (!gone(waiter.second)) return false;
       leave_row(waiter.second.owner);
       return true;
     });
+    if (dropped > 0) wake_next(row, wakes);  // it may be somebody else's turn
+    any = any || dropped > 0;
   }
+  return any;
 }
 
 bool LockTable::has_rival(const Claim& claim) const {
@@ -199,37 +205,27 @@ std::optional<Error> LockTable::misfit(const Claim& claim) const {
 }
 
 LockTable::Hindrance LockTable::hindrance(const Part& part, const Claim& claim,
-                                          const Ticket& ticket, Row& row) {
+                                          const Ticket& ticket, const Row& row) const {
   Hindrance found;
   const auto note = [&](const Record& r) {
     found.any = true;
     found.ends = std::min(found.ends, r.expires);
   };
   const auto own = [&](const Record& r) { return is_own(r, claim); };
-  const auto gone = [&](const Record& r) { return rules_.gone && !own(r) && rules_.gone(r); };
 
   if (!fits(row, part.mode, part.slots, part.capacity, *claim.who, own)) {
-    std::erase_if(row.holders, gone);
-    if (!fits(row, part.mode, part.slots, part.capacity, *claim.who, own)) {
-      for (const auto& h : row.holders) {
-        if (own(h) || (!is_slots(h.mode) && same_identity(*h.who, *claim.who))) continue;
-        if (conflicts(h.mode, part.mode)) note(h);
-      }
+    for (const auto& h : row.holders) {
+      if (own(h) || (!is_slots(h.mode) && same_identity(*h.who, *claim.who))) continue;
+      if (conflicts(h.mode, part.mode)) note(h);
     }
   }
   // Whoever waits here may wait for this very identity: it must not wait for them.
   if (!is_slots(part.mode) && own_hold(row, *claim.who, Mode::shared) != nullptr) return found;
-  for (auto it = row.queue.begin(); it != row.queue.end() && it->first < ticket;) {
-    const Record& w = it->second;
-    if (own(w) || !conflicts(w.mode, part.mode)) {
-      ++it;
-    } else if (gone(w)) {
-      leave_row(w.owner);
-      it = row.queue.erase(it);
-    } else {
-      note(w);
-      break;  // one is enough, and those behind it wait for it, too
-    }
+  for (const auto& [place, w] : row.queue) {
+    if (!(place < ticket)) break;
+    if (own(w) || !conflicts(w.mode, part.mode)) continue;
+    note(w);
+    break;  // one is enough, and those behind it wait for it, too
   }
   return found;
 }

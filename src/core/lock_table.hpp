@@ -134,11 +134,13 @@ class LockTable {
   };
 
   [[nodiscard]] std::optional<Error> misfit(const Claim& claim) const;
-  Hindrance hindrance(const Part& part, const Claim& claim, const Ticket& ticket, Row& row);
+  Hindrance hindrance(const Part& part, const Claim& claim, const Ticket& ticket,
+                      const Row& row) const;
   Answer grant(const Claim& claim, const Origin& origin, TimePoint now, std::vector<Wake>& wakes);
   Answer rearm(const Claim& claim, const Origin& origin, TimePoint now);
   [[nodiscard]] bool has_rival(const Claim& claim) const;
-  void drop_gone(const Claim& claim);
+  /// Drops those in its rows whose process has ended. True if there were any.
+  bool drop_gone(const Claim& claim, std::vector<Wake>& wakes);
   Answer enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin, TimePoint now,
                  TimePoint look);
   void leave_queue(const Claim& claim);

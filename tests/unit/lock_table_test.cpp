@@ -342,6 +342,49 @@ TEST_F(Table, TheDeadAreStepOverHoldingOrWaiting) {
   EXPECT_EQ(verdict(c), Verdict::granted);
 }
 
+TEST_F(Table, WhoeverFindsADeadHolderWakesTheNextInLine) {
+  const auto a = claim({x("k")});
+  const auto b = claim({x("k")});
+  const auto c = claim({x("k")});
+  ask(a);
+  ask(b);
+  dead = {a.owner};
+  EXPECT_EQ(verdict(c), Verdict::queued);
+  EXPECT_EQ(woken(), Owners{b.owner});
+}
+
+TEST_F(Table, ADeadHolderIsNoOtherKindAndADeadRivalNoRival) {
+  const auto pool = claim({s("pool", 1, 2)});
+  ask(pool);
+  dead = {pool.owner};
+  EXPECT_EQ(verdict(claim({x("pool")}), false), Verdict::granted);
+  const auto r1 = claim({r("k")});
+  const auto r2 = claim({r("k")});
+  ask(r1);
+  ask(r2);
+  auto up1 = claim({x("k")});
+  up1.instead_of = r1.owner;
+  auto up2 = claim({x("k")});
+  up2.instead_of = r2.owner;
+  EXPECT_EQ(verdict(up1), Verdict::queued);
+  dead = {r1.owner, up1.owner};
+  EXPECT_EQ(verdict(up2), Verdict::granted);
+}
+
+TEST_F(Table, AnIdentityThatMayPassTheQueueIsWokenBehindOneThatMayNot) {
+  const auto mine = claim({r("k")}, "me");
+  const auto reader = claim({r("k")});
+  const auto writer = claim({x("k")});
+  const auto me_too = claim({x("k")}, "me");
+  ask(mine);
+  ask(reader);
+  ask(writer);
+  EXPECT_EQ(verdict(me_too), Verdict::queued);
+  free(reader);
+  EXPECT_EQ(woken(), Owners{me_too.owner});
+  EXPECT_EQ(verdict(me_too), Verdict::granted);
+}
+
 TEST_F(Table, AnEvictedHolderIsToldToLook) {
   const auto a = claim({x("k")});
   ask(a);
