@@ -32,8 +32,9 @@ class SystemClock final : public Clock {
 }  // namespace
 
 std::shared_ptr<Clock> system_clock() {
-  static const auto clock = std::make_shared<SystemClock>();
-  return clock;
+  // Never destroyed: leases that end with the process still look at it.
+  static const auto* const clock = new std::shared_ptr<Clock>(std::make_shared<SystemClock>());
+  return *clock;
 }
 
 void Signal::set() {

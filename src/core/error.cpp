@@ -57,8 +57,9 @@ std::string compose(const std::string& message, const Error::Where& where) {
 }  // namespace
 
 const std::error_category& error_category() noexcept {
-  static const Category category;
-  return category;
+  // Never destroyed: leases that end with the process may still have errors to tell.
+  static const auto* const category = new Category;
+  return *category;
 }
 
 std::error_code make_error_code(Errc code) noexcept {
