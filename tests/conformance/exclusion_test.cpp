@@ -73,7 +73,7 @@ TEST_P(Exclusion, FiveWorkersTakeTurnsWithoutOverlap) {
 TEST_P(Exclusion, TwentyWorkersLoseNoIncrement) {
   COVERS(Rule<1>, Case<37>);
   const std::vector<Client> clients{client(), client(), client(), client()};
-  int counter = 0;  // not atomic: the lock is what orders it
+  std::atomic<int> counter = 0;  // read and written apart: the lock is what makes it one step
   std::vector<std::jthread> workers;
   for (std::size_t i = 0; i < 20; ++i) {
     workers.emplace_back([&, locks = clients[i % clients.size()]] {

@@ -1,5 +1,6 @@
 // Rule 2: a claim on several resources is granted whole, or not at all.
 #include <algorithm>
+#include <atomic>
 
 #include "conformance/suite.hpp"
 
@@ -136,7 +137,7 @@ TEST_P(Sets, OverlappingSetsInAnyOrderNeverDeadlock) {
   COVERS(Rule<2>, Rule<1>);
   const std::vector<std::vector<std::string>> sets{
       {"a", "b"}, {"b", "a"}, {"b", "c"}, {"c", "a"}, {"c", "b", "a"}};
-  std::array<int, 3> inside{};  // not atomic: the locks are what orders them
+  std::array<std::atomic<int>, 3> inside{};
   std::vector<std::jthread> workers;
   for (const auto& names : sets) {
     workers.emplace_back([&, locks = client()] {

@@ -1,4 +1,5 @@
 // The std spelling: scoped_lock, unique_lock and shared_lock over Mutex and RwLock (row 2.1).
+#include <atomic>
 #include <mutex>
 #include <shared_mutex>
 
@@ -22,7 +23,7 @@ TEST_P(StdSpelling, ScopedLockTakesTwoMutexes) {
 
 TEST_P(StdSpelling, ScopedLocksInOppositeOrderDontDeadlock) {
   COVERS(Rule<1>);
-  int counter = 0;
+  std::atomic<int> counter = 0;  // read and written apart: the lock is what makes it one step
   {
     std::vector<std::jthread> workers;
     for (int worker = 0; worker < 2; ++worker) {
@@ -32,10 +33,10 @@ TEST_P(StdSpelling, ScopedLocksInOppositeOrderDontDeadlock) {
         for (int i = 0; i < 5; ++i) {
           if (worker == 0) {
             const std::scoped_lock both(a, b);
-            ++counter;
+            counter = counter + 1;
           } else {
             const std::scoped_lock both(b, a);
-            ++counter;
+            counter = counter + 1;
           }
         }
       });
@@ -86,7 +87,7 @@ TEST_P(StdSpelling, SharedLockReadsTogetherAndUniqueLockWritesAlone) {
 TEST_P(StdSpelling, ManyThreadsMayShareOneObject) {
   COVERS(Rule<12>);
   Mutex mutex(client(), "r");
-  int counter = 0;
+  std::atomic<int> counter = 0;  // read and written apart: the lock is what makes it one step
   {
     std::vector<std::jthread> workers;
     for (int worker = 0; worker < 6; ++worker) {

@@ -126,12 +126,12 @@ TEST_P(Waking, HandoffsAreToldAndNotFoundByPolling) {
 TEST_P(Waking, EverybodyInALongLineIsServed) {
   COVERS(Rule<3>, Rule<4>);
   const std::vector<Client> clients{client(), client(), client()};
-  int served = 0;
+  std::atomic<int> served = 0;
   std::vector<std::jthread> line;
   for (std::size_t i = 0; i < 30; ++i) {
     line.emplace_back([&, locks = clients[i % clients.size()]] {
       const auto lease = Mutex(locks, "r").acquire();
-      ++served;
+      served = served + 1;
     });
   }
   line.clear();
