@@ -1,4 +1,4 @@
-// The file store beside what it costs to do the same by hand. Prints "name value ratio" lines.
+// The file store beside what it costs to do the same by hand.
 //
 //     file_bench [directory]
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "figure.hpp"
 #include "interlock/interlock.hpp"
 #include "interlock/stores.hpp"
 
@@ -24,31 +25,8 @@ using namespace std::chrono_literals;
 using namespace interlock;
 namespace fs = std::filesystem;
 
-constexpr int kRounds = 4000;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-// The median of `kRounds` runs, in microseconds.
-template <class Run>
-double microseconds(Run run) {
-  std::vector<double> times;
-  for (int i = 0; i < kRounds; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    run(i);
-    times.push_back(
-        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
-            .count());
-  }
-  return median(times);
-}
-
-void print(const char* name, double value, const char* unit, double ratio) {
-  std::printf("%-58s %9.1f %s %8.2f\n", name, value, unit, ratio);
-  std::fflush(stdout);
-}
+constexpr int kRounds = 9;
+constexpr int kCycles = 500;
 
 Claim claim_on(const std::string& resource) {
   return {.owner = Owner::random(),
@@ -89,16 +67,29 @@ void by_hand(int directory, const std::string& bytes) {
   ::close(lock);
 }
 
-double cycle(Backend& backend, const std::string& prefix, int names) {
-  return microseconds([&](int i) {
+// How long one of them takes, the median of `kCycles`: a slow disk's hiccups are not ours.
+template <class Run>
+double each_ns(Run run) {
+  std::vector<double> times;
+  for (int i = 0; i < kCycles; ++i) times.push_back(bench::nanoseconds([&] { run(i); }));
+  return bench::median(std::move(times));
+}
+
+double cycle_ns(Backend& backend, const std::string& prefix, int names) {
+  return each_ns([&](int i) {
     const auto claim = claim_on(prefix + std::to_string(i % names));
     take(backend, claim);
     give_back(backend, claim);
   });
 }
 
-// Two processes that hand one lock to and fro: how long from the release to the other's grant.
-void handoff(const fs::path& directory, int processes, int rounds, double& p50, double& p99) {
+void hold(Backend& backend, int records) {
+  for (int i = 0; i < records; ++i) take(backend, claim_on("held-" + std::to_string(i)));
+}
+
+// Processes that all want one lock: the median time from a release to the next one's grant.
+double handoff_ns(const fs::path& directory, int processes) {
+  const int rounds = 1600 / processes;
   int pipe_ends[2];
   if (::pipe(pipe_ends) != 0) std::exit(1);
   std::vector<pid_t> children;
@@ -131,11 +122,9 @@ void handoff(const fs::path& directory, int processes, int rounds, double& p50, 
   std::sort(holds.begin(), holds.end());
   std::vector<double> gaps;
   for (std::size_t i = 1; i < holds.size(); ++i) {
-    gaps.push_back(static_cast<double>(holds[i].first - holds[i - 1].second) / 1000.0);
+    gaps.push_back(static_cast<double>(holds[i].first - holds[i - 1].second));
   }
-  std::sort(gaps.begin(), gaps.end());
-  p50 = gaps[gaps.size() / 2];
-  p99 = gaps[gaps.size() * 99 / 100];
+  return bench::median(std::move(gaps));
 }
 
 }  // namespace
@@ -143,19 +132,17 @@ void handoff(const fs::path& directory, int processes, int rounds, double& p50, 
 int main(int argc, char** argv) {
   const fs::path base = argc > 1 ? fs::path(argv[1]) : fs::temp_directory_path();
   const fs::path directory = base / ("interlock-bench-" + std::to_string(::getpid()));
-  double p50 = 0;
-  double p99 = 0;
   for (const int processes : {2, 16}) {
-    handoff(directory, processes, 1600 / processes, p50, p99);
-    const auto name = "handoff, " + std::to_string(processes) + " processes, one lock, median";
-    print(name.c_str(), p50, "us", p50 / 1000.0);
-    print("  the slowest of a hundred", p99, "us", p99 / 1000.0);
+    bench::show({.name = "file: handoff, " + std::to_string(processes) + " processes on one lock",
+                 .ours = handoff_ns(directory, processes),
+                 .baseline_name = "a millisecond",
+                 .baseline = 1e6,
+                 .most = 1});
   }
   {
-    auto backend = file_store(directory);
+    const auto backend = file_store(directory);
     backend->on_wake([](const Owner&) {});
     const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
     // The same bytes: a file with one record.
     const auto sample = claim_on("sample");
     take(*backend, sample);
@@ -165,21 +152,41 @@ int main(int argc, char** argv) {
         bytes.resize(std::max<std::size_t>(bytes.size(), fs::file_size(entry)), 'x');
     }
     give_back(*backend, sample);
-    const double bare = microseconds([&](int) {
-      by_hand(fd, bytes);
-      by_hand(fd, bytes.substr(0, 120));
-    });
-    print("twice open, flock, read, write, rename, unlock by hand", bare, "us", 1.0);
-    const double one = cycle(*backend, "one-", 1);
-    print("acquire and release, one name", one, "us", one / bare);
+    const auto bare_ns = [&] {
+      return each_ns([&](int) {
+        by_hand(fd, bytes);
+        by_hand(fd, bytes.substr(0, 120));
+      });
+    };
+    const auto one = bench::in_turns(
+        {.name = "file: acquire + release",
+         .ours = 0,
+         .baseline_name = "flock, read, write, rename twice by hand",
+         .baseline = 0,
+         .most = 3},
+        kRounds, [&] { return cycle_ns(*backend, "one-", 1); }, bare_ns);
+    bench::show(one);
+    bench::show({.name = "file: acquire + release",
+                 .ours = one.ours,
+                 .baseline_name = "a hundredth of 7.8 ms",
+                 .baseline = 7.8e4,
+                 .most = 1});
     ::close(fd);
-
-    for (int i = 0; i < 10; ++i) take(*backend, claim_on("held-" + std::to_string(i)));
-    const double ten = cycle(*backend, "name-", 100);
-    print("acquire and release, 100 names, 10 records", ten, "us", ten / bare);
-    for (int i = 10; i < 10'000; ++i) take(*backend, claim_on("held-" + std::to_string(i)));
-    const double many = cycle(*backend, "name-", 100);
-    print("the same with 10,000 records (ratio to 10 records)", many, "us", many / ten);
+  }
+  {
+    const auto few = file_store(directory / "few");
+    const auto many = file_store(directory / "many");
+    for (const auto* backend : {&few, &many}) (*backend)->on_wake([](const Owner&) {});
+    hold(*few, 10);
+    hold(*many, 10'000);
+    bench::show(bench::in_turns(
+        {.name = "file: acquire + release among 10,000 records",
+         .ours = 0,
+         .baseline_name = "the same among 10",
+         .baseline = 0,
+         .most = 2},
+        kRounds, [&] { return cycle_ns(*many, "name-", 100); },
+        [&] { return cycle_ns(*few, "name-", 100); }));
   }
   fs::remove_all(directory);
 }

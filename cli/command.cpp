@@ -15,6 +15,12 @@ class Help : public CLI::Formatter {
   std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
     return "\nUsage: interlock " + usage_ + "\n";
   }
+  // What an option takes; its limits and what it excludes are told to those who get it wrong.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    const auto name = option->get_type_name();  // TYPE:LIMITS
+    return " " + name.substr(0, name.find(':'));
+  }
 
  private:
   std::string usage_;

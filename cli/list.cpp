@@ -1,4 +1,6 @@
 // who and list: what is locked, by whom, and who waits.
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 
@@ -76,7 +78,11 @@ int list(const Arguments& arguments) {
     print_json(to_json(snapshot, client.traits().where));
     return kOk;
   }
-  for (const auto& line : table(snapshot, all)) std::cout << line << '\n';
+  const auto lines = table(snapshot, all);
+  for (const auto& line : lines) std::cout << line << '\n';
+  if (lines.empty() && ::isatty(STDOUT_FILENO) == 1) {
+    std::cout << "nothing is locked at " << printable(client.traits().where) << '\n';
+  }
   return kOk;
 }
 

@@ -30,10 +30,11 @@ std::string host_and_pid(const interlock::Who& who) {
   return text;
 }
 
-Row row(const ResourceState& state, const Entry& entry, const std::string& what) {
+// How long is left says something of holders only: those who wait, wait on.
+Row row(const ResourceState& state, const Entry& entry, const std::string& what, bool holds) {
   return {printable(state.resource),      what,
           mode_of(entry, state.capacity), printable(host_and_pid(entry.who)),
-          for_people(entry.age),          for_people(entry.remaining),
+          for_people(entry.age),          holds ? for_people(entry.remaining) : "-",
           printable(entry.who.label)};
 }
 
@@ -71,13 +72,13 @@ std::vector<std::string> table(const interlock::Snapshot& snapshot, bool all) {
   std::vector<Row> rows{{"NAME", "STATE", "MODE", "HOST:PID", "AGE", "LEFT", "LABEL"}};
   for (const auto& state : snapshot.resources) {
     for (const auto& entry : state.holders) {
-      if (all || !entry.ancestor) rows.push_back(row(state, entry, "held"));
+      if (all || !entry.ancestor) rows.push_back(row(state, entry, "held", true));
     }
     int place = 0;
     for (const auto& entry : state.waiters) {
       ++place;
       if (all || !entry.ancestor) {
-        rows.push_back(row(state, entry, "waiting " + std::to_string(place)));
+        rows.push_back(row(state, entry, "waiting " + std::to_string(place), false));
       }
     }
   }

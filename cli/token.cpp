@@ -1,4 +1,7 @@
 // acquire, extend, release: locks that outlive the command, in the form of a token.
+#include <pwd.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <iostream>
 
@@ -12,6 +15,12 @@ namespace cli {
 namespace {
 
 using interlock::Duration;
+
+/// A token belongs to no process that one could look at, so at least say whose it is.
+std::string user_name() {
+  const auto* user = ::getpwuid(::getuid());
+  return user != nullptr ? user->pw_name : "user " + std::to_string(::getuid());
+}
 
 /// "-" stands for a line of stdin.
 std::string read_token(const std::vector<std::string>& given) {
@@ -83,6 +92,7 @@ int acquire(const Arguments& arguments) {
     throw UsageError("--pid " + std::to_string(process) + ": there is no such process");
   }
 
+  if (claim.label.empty()) claim.label = user_name();
   const Signals signals;
   const auto events = std::make_shared<Events>(parser.common.verbose);
   const auto client = open_store(parser.common, events);

@@ -68,8 +68,11 @@ class WaitingLine {
       text = in_the_way(client_, claim_.parts(), events_.owner());
     } catch (const interlock::Error&) {  // whoever waits for the lock gets to hear of it
     }
-    const auto line = "waiting for " + claim_.title() + (text.empty() ? "" : ": " + text);
-    std::cerr << "\r\033[K" << printable(line, columns(STDERR_FILENO) - 1) << std::flush;
+    const int wide = columns(STDERR_FILENO) - 1;
+    // A long name must not hide who has it.
+    const auto line = "waiting for " + printable(claim_.title(), text.empty() ? wide : wide / 3) +
+                      (text.empty() ? "" : ": " + text);
+    std::cerr << "\r\033[K" << printable(line, wide) << std::flush;
     shown_ = true;
     next_ = BootClock::now() + seconds(1);
   }

@@ -75,7 +75,7 @@ class Changes {
       for (const auto& entry : state.waiters) note(now, state, entry, false);
     }
     for (const auto& [key, seen] : before_) {
-      if (!now.contains(key)) line(key, seen, seen.holds ? "released" : "gave up");
+      if (!now.contains(key)) line(key, seen, seen.holds ? "no longer held" : "no longer waiting");
     }
     for (const auto& [key, seen] : now) {
       const auto old = before_.find(key);
@@ -106,7 +106,8 @@ class Changes {
     ::localtime_r(&now, &local);
     std::strftime(clock.data(), clock.size(), "%H:%M:%S", &local);
     std::cout << clock.data() << ' ' << printable(key.first) << ' ' << what << ' '
-              << (std::string_view(what) == "held" ? "by " : "") << printable(seen.who) << '\n';
+              << (std::string_view(what).ends_with("held") ? "by " : "") << printable(seen.who)
+              << '\n';
   }
 
   std::map<Key, Seen> before_;

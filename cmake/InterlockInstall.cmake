@@ -7,6 +7,7 @@ get_property(libraries GLOBAL PROPERTY INTERLOCK_LIBRARIES)
 get_property(stores GLOBAL PROPERTY INTERLOCK_STORES)
 get_property(pkgconfig_modules GLOBAL PROPERTY INTERLOCK_PKGCONFIG)
 list(REMOVE_DUPLICATES pkgconfig_modules)
+list(JOIN stores ", " stores_text)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/interlock)
 install(TARGETS ${libraries} EXPORT interlock ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

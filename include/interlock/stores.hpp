@@ -37,8 +37,8 @@ struct FileOptions {
   bool allow_network_file_system = false;
 };
 
-/// Many processes of one host and one user. The directory is made if it is missing (0700); it must
-/// be ours alone. Throws Error (refused) if it is not fit.
+/// Many processes of one host and one user. The directory is made if it is missing (0700), but not
+/// those above it; it must be ours alone. Throws Error (refused) if it is not fit.
 std::unique_ptr<Backend> file_store(const std::filesystem::path& directory,
                                     FileOptions options = {});
 

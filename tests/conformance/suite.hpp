@@ -27,11 +27,14 @@
 #include <vector>
 
 #include "conformance/coverage.hpp"
+#include "eventually.hpp"
 #include "interlock/interlock.hpp"
 
 namespace interlock::conformance {
 
 using namespace std::chrono_literals;
+using testing_support::eventually;
+using testing_support::kPatience;
 
 /// One store, empty at first. Made anew for every test.
 class StoreFixture {
@@ -77,20 +80,6 @@ bool add_store(std::string name) {
   stores().push_back({std::move(name), []() -> std::unique_ptr<StoreFixture> {
                         return std::make_unique<Fixture>();
                       }});
-  return true;
-}
-
-/// Longer than anything takes unless it hangs.
-inline constexpr Duration kPatience = 60s;
-
-/// Looks again and again until it is so. False: it never was.
-template <class Condition>
-bool eventually(Condition condition, Duration within = kPatience) {
-  const auto until = BootClock::now() + within;
-  while (!condition()) {
-    if (BootClock::now() > until) return false;
-    std::this_thread::sleep_for(2ms);
-  }
   return true;
 }
 

@@ -18,24 +18,14 @@
 #include <vector>
 
 #include "conformance/temporary_directory.hpp"
+#include "eventually.hpp"
 #include "interlock/interlock.hpp"
 
 namespace interlock::process {
 
 using namespace std::chrono_literals;
-
-/// Longer than anything takes unless it hangs.
-inline constexpr Duration kPatience = 60s;
-
-template <class Condition>
-bool eventually(Condition condition, Duration within = kPatience) {
-  const auto until = BootClock::now() + within;
-  while (!condition()) {
-    if (BootClock::now() > until) return false;
-    std::this_thread::sleep_for(2ms);
-  }
-  return true;
-}
+using testing_support::eventually;
+using testing_support::kPatience;
 
 /// Killed, if it lives still, when the object goes out of scope.
 class Child {

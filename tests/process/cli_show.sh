@@ -104,7 +104,7 @@ watcher=$!
 hold w --label watched
 eventually grep -Eq '^[0-9:]{8} w held by .*\(watched\)$' changes
 let_go
-eventually grep -Eq '^[0-9:]{8} w released .*\(watched\)$' changes
+eventually grep -Eq '^[0-9:]{8} w no longer held by .*\(watched\)$' changes
 same "$(wc -l <changes)" 2
 kill -TERM "$watcher"
 ends "$watcher" 143

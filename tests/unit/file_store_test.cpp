@@ -220,10 +220,13 @@ TEST(FileStore, ADirectoryThatIsNotOursAloneIsRefused) {
 
   write_file(base / "file", "x");
   EXPECT_EQ(refused_with(base / "file"), Errc::refused);
-  EXPECT_EQ(refused_with(base / "made/with/parents"), Errc{});
+  EXPECT_EQ(refused_with(base / "made"), Errc{});
   struct stat info {};
-  ASSERT_EQ(::stat((base / "made/with/parents").c_str(), &info), 0);
+  ASSERT_EQ(::stat((base / "made").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0700U);
+  // A mistyped path is told, and nothing made of it.
+  EXPECT_EQ(refused_with(base / "mistyped/locks"), Errc::refused);
+  EXPECT_FALSE(fs::exists(base / "mistyped"));
 
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(open.c_str(), 12345, 12345), 0);

@@ -116,11 +116,14 @@ FileDescriptor Directory::open_directory() const {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   FileDescriptor fd(::open(path_.c_str(), flags));
   if (!fd && errno == ENOENT) {
-    for (std::size_t slash = path_.find('/', 1); slash != std::string::npos;
-         slash = path_.find('/', slash + 1)) {
-      ::mkdir(path_.substr(0, slash).c_str(), 0700);
-    }
+    // The last one only: whoever mistypes a path should hear of it, and not lock by himself.
     if (::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) {
+      if (errno == ENOENT) {
+        const auto parent = path_.substr(0, path_.rfind('/'));
+        throw Error(Errc::refused,
+                    "the directory " + parent + " does not exist; make it: mkdir -p " + parent,
+                    {.resource = {}, .node = where_, .maybe_held = false});
+      }
       throw failure("can't make the directory", errno);
     }
     fd = FileDescriptor(::open(path_.c_str(), flags));
