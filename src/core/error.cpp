@@ -1,5 +1,9 @@
 #include "interlock/error.hpp"
 
+#include <array>
+#include <cstddef>
+#include <new>
+
 #include "interlock/attempt.hpp"
 #include "interlock/observer.hpp"
 
@@ -58,7 +62,8 @@ std::string compose(const std::string& message, const Error::Where& where) {
 
 const std::error_category& error_category() noexcept {
   // Never destroyed: leases that end with the process may still have errors to tell.
-  static const auto* const category = new Category;
+  alignas(Category) static std::array<std::byte, sizeof(Category)> room;
+  static const auto* const category = ::new (room.data()) Category;
   return *category;
 }
 

@@ -451,7 +451,9 @@ void LockTable::wake_next(const Row& row, std::vector<Wake>& wakes) const {
   std::uint64_t slots = 0;
   bool shared_waits = false;
   bool blocked = false;  // only those of an identity that holds it may pass from here on
-  for (const auto& [ticket, w] : row.queue) {
+  for (const auto& entry : row.queue) {
+    const auto& ticket = entry.first;
+    const auto& w = entry.second;
     if (blocked && own_hold(row, *w.who, Mode::shared) == nullptr) continue;
     if (ticket.stronger) {
       const auto others =

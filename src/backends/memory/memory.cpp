@@ -127,15 +127,16 @@ std::unique_ptr<Backend> open(Url url, const std::shared_ptr<Clock>& clock) {
   url.expect_all_taken({});
   if (!url.authority.empty())
     throw Error(Errc::invalid, "a memory store has a name at most, as in memory:name");
-  if (url.path.empty()) return memory_store(clock);
+  const auto name = std::move(url.path);
+  if (name.empty()) return memory_store(clock);
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<MemoryStore::Table>> named;
   const std::lock_guard lock(mutex);
   std::erase_if(named, [](const auto& entry) { return entry.second.expired(); });
-  auto table = named[url.path].lock();
+  auto table = named[name].lock();
   if (!table) {
     table = std::make_shared<MemoryStore::Table>(clock);
-    named[url.path] = table;
+    named[name] = table;
   }
   return std::make_unique<Memory>(std::move(table));
 }
