@@ -1,5 +1,7 @@
 #include "core/pursuit.hpp"
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "interlock/duration.hpp"
@@ -7,6 +9,8 @@
 namespace interlock::core {
 
 namespace {
+
+constexpr Duration kPatienceAtExit = std::chrono::milliseconds(250);
 
 Acquisition::Plan make_plan(const Engine& engine, const Claim& claim, const Wait& wait,
                             const Retry& retry) {
@@ -142,9 +146,15 @@ bool Pursuit::pump() {
 
 void Pursuit::perform(const Acquisition::Step& step, TimePoint now) {
   if (step.ask) {
+    ++unanswered_;
+    if (leaving_) {  // nothing may come after the release
+      --unanswered_;
+      return;
+    }
     engine_->backend().acquire(
         claim_, machine_.queue(), {.deadline = step.call_deadline, .caller_waits = blocking_},
         [self = HeldByStore(shared_from_this()), call = step.call, now](Answer answer) {
+          --self->unanswered_;
           self->post(
               {.kind = Mail::Kind::reply, .call = call, .sent = now, .answer = std::move(answer)});
         });
@@ -166,6 +176,11 @@ void Pursuit::finish() {
 }
 
 void Pursuit::leave(TimePoint deadline) noexcept {
+  leaving_ = true;
+  // A call that is under way could be served after the release, and stay.
+  const auto patience = std::min(deadline, engine_->now() + kPatienceAtExit);
+  while (unanswered_ > 0 && engine_->now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   (void)engine_->release_and_wait(claim_, deadline);
 }
 

@@ -4,6 +4,7 @@
 // time: the caller's thread if it blocks (`run`), the keeper's if it does not (`start`).
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <stop_token>
 #include <vector>
@@ -67,6 +68,8 @@ class Pursuit final : public Listener,
   bool listening_ = false;
   TimePoint ended_{};
 
+  std::atomic<bool> leaving_{false};
+  std::atomic<int> unanswered_{0};
   std::mutex mutex_;
   std::vector<Mail> mail_;
   bool over_ = false;

@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "core/engine.hpp"
 #include "interlock/interlock.hpp"
 
 using namespace interlock;
@@ -326,6 +327,22 @@ TEST_F(MuteTest, ASilentStoreIsUnreachableNotBusyAndDestructorsAreBounded) {
     clock->advance(100ms);
     return other.inspect().resources.empty();
   }));
+}
+
+// The process ends, and with it its waiters; their threads still run for a moment.
+TEST_F(EngineTest, AWaiterThatLeftAtExitAsksNoMore) {
+  const auto engine = core::Engine::make(store.open(), {.observer = seen, .clock = clock});
+  const auto held = Mutex(client, "r").acquire();
+  std::atomic<bool> got{false};
+  engine->acquire(engine->prepare({exclusive("r")}, {}), Wait::forever(),
+                  [&](const Attempt& attempt) { got = static_cast<bool>(attempt); });
+  ASSERT_TRUE(soon([&] { return seen->count(Event::queued) == 1; }));
+  engine->at_exit();
+  EXPECT_TRUE(client.inspect({.resources = {"r"}}).resources.at(0).waiters.empty());
+  clock->advance(11s);  // a heartbeat would be due
+  std::this_thread::sleep_for(20ms);
+  EXPECT_TRUE(client.inspect({.resources = {"r"}}).resources.at(0).waiters.empty());
+  EXPECT_FALSE(got);
 }
 
 }  // namespace

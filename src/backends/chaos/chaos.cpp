@@ -69,21 +69,45 @@ class Later {
   std::thread thread_;
 };
 
-class ChaosStore final : public Chaos {
+/// What goes wrong, and when. Shared with the wake sink: a wake that is under way while the store is
+/// destroyed still asks.
+class Dice {
  public:
-  ChaosStore(std::unique_ptr<Backend> inner, ChaosOptions options)
-      : inner_(std::move(inner)),
-        options_(options),
-        random_(options.seed),
-        traits_(inner_->traits()) {
-    traits_.where = "chaos around " + traits_.where;
-  }
+  explicit Dice(ChaosOptions options) : options_(options), random_(options.seed) {}
 
-  void set(const ChaosOptions& options) override {
+  void set(const ChaosOptions& options) {
     const std::lock_guard lock(mutex_);
     if (options.seed != options_.seed) random_.seed(options.seed);
     options_ = options;
   }
+
+  bool happens(double ChaosOptions::*chance) {
+    const std::lock_guard lock(mutex_);
+    return std::uniform_real_distribution<double>(0, 1)(random_) < options_.*chance;
+  }
+
+  Duration some_delay() {
+    const std::lock_guard lock(mutex_);
+    return Duration(
+        std::uniform_int_distribution<Duration::rep>(0, options_.max_delay.count())(random_));
+  }
+
+ private:
+  std::mutex mutex_;
+  ChaosOptions options_;
+  std::mt19937_64 random_;
+};
+
+class ChaosStore final : public Chaos {
+ public:
+  ChaosStore(std::unique_ptr<Backend> inner, ChaosOptions options)
+      : inner_(std::move(inner)),
+        dice_(std::make_shared<Dice>(options)),
+        traits_(inner_->traits()) {
+    traits_.where = "chaos around " + traits_.where;
+  }
+
+  void set(const ChaosOptions& options) override { dice_->set(options); }
 
   [[nodiscard]] const Traits& traits() const noexcept override { return traits_; }
 
@@ -105,8 +129,8 @@ class ChaosStore final : public Chaos {
   }
 
   void on_wake(WakeSink sink) override {
-    inner_->on_wake([this, sink = std::move(sink)](const Owner& owner) {
-      if (!happens(&ChaosOptions::drop_wake)) sink(owner);
+    inner_->on_wake([dice = dice_, sink = std::move(sink)](const Owner& owner) {
+      if (!dice->happens(&ChaosOptions::drop_wake)) sink(owner);
     });
   }
 
@@ -115,17 +139,6 @@ class ChaosStore final : public Chaos {
  private:
   using Send = std::function<void(Call, Reply)>;
 
-  bool happens(double ChaosOptions::*chance) {
-    const std::lock_guard lock(mutex_);
-    return std::uniform_real_distribution<double>(0, 1)(random_) < options_.*chance;
-  }
-
-  Duration some_delay() {
-    const std::lock_guard lock(mutex_);
-    return Duration(
-        std::uniform_int_distribution<Duration::rep>(0, options_.max_delay.count())(random_));
-  }
-
   Answer unreachable(const char* what, bool maybe_held) const {
     return Answer::failed({Errc::unreachable,
                            what,
@@ -133,16 +146,17 @@ class ChaosStore final : public Chaos {
   }
 
   void play(Call call, Reply reply, const Send& send) {
-    const bool fails = happens(&ChaosOptions::fail);
-    const bool dropped = happens(&ChaosOptions::drop_reply);
-    const bool twice = happens(&ChaosOptions::duplicate);
-    const bool late = happens(&ChaosOptions::delay);
+    const bool fails = dice_->happens(&ChaosOptions::fail);
+    const bool dropped = dice_->happens(&ChaosOptions::drop_reply);
+    const bool twice = dice_->happens(&ChaosOptions::duplicate);
+    const bool late = dice_->happens(&ChaosOptions::delay);
     if (late) {
       // Half of the delay is on the way to the store, half on the way back.
-      later_.after(some_delay() / 2, [=, this, reply = std::move(reply)]() mutable {
+      later_.after(dice_->some_delay() / 2, [=, this, reply = std::move(reply)]() mutable {
         call.caller_waits = true;  // this thread has nothing else to do
         run(call, fails, dropped, twice, send, [this, reply = std::move(reply)](Answer answer) {
-          later_.after(some_delay() / 2, [reply, answer = std::move(answer)] { reply(answer); });
+          later_.after(dice_->some_delay() / 2,
+                       [reply, answer = std::move(answer)] { reply(answer); });
         });
       });
     } else {
@@ -168,9 +182,7 @@ class ChaosStore final : public Chaos {
   }
 
   std::unique_ptr<Backend> inner_;
-  std::mutex mutex_;
-  ChaosOptions options_;
-  std::mt19937_64 random_;
+  std::shared_ptr<Dice> dice_;
   Traits traits_;
   Later later_;  // last, so that it ends first
 };
