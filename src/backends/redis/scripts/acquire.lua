@@ -1,0 +1,180 @@
+local held = count_held(owner)
+if held == parts then return rearm() end
+-- It was granted all of it, and some is gone since. A claim never grows.
+if held > 0 then return { 'lost' } end
+
+local ticket  -- its place in the queues, if it has one
+for _, row in ipairs(rows) do
+  local text = call('HGET', row.waiting, owner)
+  if text then ticket = string.sub(text, 1, 57) end
+end
+local function leave_all()
+  if not ticket then return end
+  for _, row in ipairs(rows) do leave_queue(row, ticket, owner) end
+end
+
+if instead ~= '' and count_held(instead) < parts then
+  leave_all()
+  return { 'lost' }
+end
+
+-- All who use a row use it in the same way.
+for _, row in ipairs(rows) do
+  local mode, capacity, label = nil, '0', ''
+  if row.value then
+    local slots = string.match(row.value, '^%+slots:(%d+)$')
+    mode, capacity = slots and 'n' or row.value == '+shared' and 's' or 'e', slots or '0'
+  else
+    local first = call('ZRANGE', row.queue, 0, 0)[1]
+    local text = first and call('HGET', row.waiting, string.sub(first, 26))
+    local record = parse(text and string.sub(text, 59))
+    if record then mode, capacity, label = record.mode, record.capacity, record.label end
+  end
+  if mode and ((mode == 'n') ~= (row.mode == 'n') or
+      (mode == 'n' and tonumber(capacity) ~= row.capacity)) then
+    local any = row.value and parse(is_set(row) and call('HVALS', row.holders)[1] or call('GET', row.who) or nil)
+    return { 'wrong', row.part, mode, capacity, any and any.label or label }
+  end
+end
+
+-- Two holders that want more would wait for each other.
+if instead ~= '' then
+  for _, row in ipairs(rows) do
+    local first = row.mode == 'e' and call('ZRANGE', row.queue, 0, 0)[1]
+    if first and string.sub(first, 1, 1) == '0' and string.sub(first, 26) ~= owner then
+      return { 'busy' }
+    end
+  end
+end
+
+local may_queue = ARGV[8] == '1'
+local one_shot = not ticket and not may_queue and instead == ''
+if not ticket then
+  ticket = (instead ~= '' and '0' or '1') .. string.format('%08x', 2147483647 - tonumber(ARGV[9])) ..
+    string.format('%016.0f', next_number()) .. owner
+end
+
+-- In how many ms the first of the holders in its way ends; nil: there is none.
+local function held_back_by_holders(row)
+  if not row.value then return nil end
+  if not is_set(row) then
+    if row.value == instead then return nil end
+    local record = parse(call('GET', row.who))
+    local left = call('PTTL', row.lock)
+    if record and record.owner == row.value then return left end
+    return left < 0 and FOREIGN_MS or math.min(left, FOREIGN_MS)
+  end
+  if row.mode == 'n' then
+    if slots_taken(row) + row.slots <= row.capacity then return nil end
+  elseif row.mode == 's' and row.value == '+shared' then
+    return nil
+  elseif identity ~= '' or instead ~= '' then
+    local any = false
+    for _, record in ipairs(others(row)) do
+      any = any or not same_identity(record) and (row.mode == 'e' or record.mode == 'e')
+    end
+    if not any then return nil end
+  end
+  return call('ZRANGE', row.ends, 0, 0, 'WITHSCORES')[2] - now
+end
+
+local function holds_as(row)  -- the hold of the same identity, at least as strong as `row.mode`
+  if identity == '' or row.mode == 'n' or not is_set(row) then return nil end
+  local shared
+  for _, record in ipairs(others(row)) do
+    if same_identity(record) then
+      if record.mode == 'e' then return record end
+      shared = shared or record
+    end
+  end
+  return shared
+end
+
+-- The same for those ahead in the queue.
+local function held_back_by_queue(row)
+  -- Whoever waits may wait for this very identity: it must not wait for them.
+  if holds_as(row) then return nil end
+  local line = row.mode == 's' and row.writers or row.queue
+  local first
+  if one_shot then
+    first = call('ZRANGE', line, 0, 0)[1]
+  else
+    first = call('ZRANGEBYLEX', line, '-', '(' .. ticket, 'LIMIT', 0, 1)[1]
+  end
+  return first and math.max(1, tonumber(call('ZSCORE', row.alive, first) or now) - now) or nil
+end
+
+local look
+for _, row in ipairs(rows) do
+  local by_holders, by_queue = held_back_by_holders(row), held_back_by_queue(row)
+  if by_holders and (not look or by_holders < look) then look = by_holders end
+  if by_queue and (not look or by_queue < look) then look = by_queue end
+end
+
+if look then
+  if not may_queue then return { 'busy' } end
+  save_counter()
+  local ahead = 0
+  for _, row in ipairs(rows) do
+    -- Of a claim that takes over, only the parts that become stronger wait.
+    if row.mode == 'e' or string.sub(ticket, 1, 1) == '1' then
+      if call('ZADD', row.queue, 0, ticket) == 1 then
+        if row.mode == 'e' then call('ZADD', row.writers, 0, ticket) end
+        call('HSET', row.waiting, owner,
+          ticket .. '\n' .. make_record(tonumber(string.sub(ticket, 10, 25)), row.spec))
+      end
+      call('ZADD', row.alive, now + TICKET_MS, ticket)
+      for _, key in ipairs({ row.queue, row.writers, row.alive, row.waiting }) do
+        call('PEXPIRE', key, 2 * TICKET_MS)
+      end
+      ahead = math.max(ahead, call('ZRANK', row.queue, ticket))
+    end
+  end
+  -- The second in line looks after the first, who may have been killed just when it was woken.
+  if ahead == 1 then look = math.min(look, WOKEN_MS / 2) end
+  return { 'queued', ahead, math.max(1, look) }
+end
+
+leave_all()
+local answer = { 'granted' }
+for _, row in ipairs(rows) do
+  local before = instead ~= '' and row.hold or nil
+  local mode_before = before and before.mode or row.mode
+  -- Not a new grant: a hold that goes on, no stronger than it was. And the same identity gets its
+  -- own claim back: with a fresh fence, its outer writes would be refused after its inner ones.
+  local stronger = mode_before == 's' and row.mode == 'e'
+  local number
+  if before and not stronger then
+    number = before.number
+  else
+    local own = holds_as(row)
+    if own and (own.mode == 'e' or row.mode == 's') then number = own.number end
+  end
+  if not number or number == 0 then number = next_number() end
+  if before then drop_holder(row, before) end
+  local record = make_record(number, row.spec)
+  if row.mode == 'e' and identity == '' then
+    call('SET', row.lock, owner, 'PX', ttl)
+    call('SET', row.who, record, 'PX', ttl)
+    row.value = owner
+  else
+    local left = ttl
+    if row.value then left = math.max(left, call('PTTL', row.lock)) else call('DEL', row.holders, row.ends) end
+    if row.mode == 'n' then
+      row.value = '+slots:' .. string.format('%.0f', row.capacity)
+    elseif row.mode == 'e' or row.value == '+same' then
+      row.value = '+same'
+    else
+      row.value = '+shared'
+    end
+    call('HSET', row.holders, owner, record)
+    call('ZADD', row.ends, now + ttl, owner .. ':' .. row.slots)
+    call('SET', row.lock, row.value, 'PX', left)
+    call('PEXPIRE', row.holders, left)
+    call('PEXPIRE', row.ends, left)
+  end
+  if mode_before ~= row.mode and not stronger then wake_next(row) end
+  answer[#answer + 1] = number
+end
+save_counter()
+return answer

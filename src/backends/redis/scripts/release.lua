@@ -1,0 +1,17 @@
+local held, queued = released, false
+for _, row in ipairs(rows) do
+  local hold = hold_of(row, owner)
+  if hold then
+    drop_holder(row, hold)
+    held = true
+    -- Taken away by somebody else: its holder should look.
+    if hold.home ~= home and hold.home ~= '' then call(ARGV[10], hold.home, owner) end
+  end
+  local text = call('HGET', row.waiting, owner)
+  if text then
+    leave_queue(row, string.sub(text, 1, 57), owner)
+    queued = true
+  end
+  if hold or text or released then wake_next(row) end
+end
+return held and 1 or queued and 2 or 0

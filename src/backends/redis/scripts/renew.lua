@@ -1,0 +1,2 @@
+if count_held(owner) < parts then return { 'lost' } end
+return rearm()

@@ -1,0 +1,2 @@
+-- renew: starts the TTL of what the owner holds anew; never creates, never shortens.
+-- KEYS and ARGV as for acquire. Answer { 'granted', fences… } or { 'lost' }
