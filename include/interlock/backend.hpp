@@ -129,7 +129,7 @@ struct Url {
   /// Takes an option out of `query`, or the default.
   std::string take(std::string_view name, std::string fallback = "");
   /// Throws Error (invalid) if an option was left that nobody took: it names it, and what there is.
-  void expect_all_taken(std::initializer_list<std::string_view> known) const;
+  void expect_all_taken(const std::vector<std::string_view>& known) const;
 };
 
 /// How `connect` finds a store: every store's target defines one `stores::<name>()`.
@@ -143,6 +143,9 @@ struct StoreEntry {
 namespace stores {
 /// The stores that this build knows.
 std::vector<StoreEntry> all();
+/// The store of a URL, for whoever puts something around it: `chaos(stores::open(url))`. Throws
+/// Error (invalid), and what the store throws.
+std::unique_ptr<Backend> open(std::string_view url, const std::shared_ptr<Clock>& clock = {});
 }  // namespace stores
 
 }  // namespace interlock

@@ -42,18 +42,40 @@ class Signal {
 
   void set();
 
-  /// Sleeps until the signal is set (and clears it: true), or the clock reaches `until` (false).
+  /// Sleeps until the signal is set (and clears it: true), or the clock reaches `until` or the
+  /// sleeper is interrupted (false).
   bool wait_until(TimePoint until);
 
   /// Makes a sleeper look at the clock again. For clocks that jump.
   void nudge();
 
+  // For a backend that sleeps on something of its own (a socket) on behalf of the one who waits:
+
+  /// Told, instead of a sleeper, that the signal was set or nudged. Must not call back.
+  class Alarm {
+   public:
+    virtual ~Alarm() = default;
+    virtual void ring() noexcept = 0;
+  };
+  /// From now on the alarm rings. False: the signal is set already, and no alarm is needed.
+  bool arm(Alarm& alarm);
+  /// After this the alarm is not touched any more.
+  void disarm();
+  /// True if it was set, and clears it.
+  bool take();
+  /// How long one may sleep before the clock has to be looked at again; nothing if it is time.
+  [[nodiscard]] Duration time_left(TimePoint until) const;
+  /// Makes wait_until return before its time, now or when it is called next.
+  void interrupt();
+
  private:
   Clock& clock_;
+  Alarm* alarm_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool set_ = false;
   bool nudged_ = false;
+  bool interrupted_ = false;
 };
 
 /// Where a client gets its time. Thread-safe. Use `system_clock()` unless you test.

@@ -5,19 +5,23 @@
 
 namespace interlock {
 
-Client connect(std::string_view text, ClientOptions options) {
+std::unique_ptr<Backend> stores::open(std::string_view text, const std::shared_ptr<Clock>& clock) {
   auto url = Url::parse(text);
-  const auto entries = stores::all();
+  const auto entries = all();
   for (const auto& entry : entries) {
     if (std::find(entry.schemes.begin(), entry.schemes.end(), url.scheme) == entry.schemes.end())
       continue;
-    return Client(entry.open(std::move(url), options.clock ? options.clock : system_clock()),
-                  std::move(options));
+    return entry.open(std::move(url), clock ? clock : system_clock());
   }
   std::string known;
   for (const auto& entry : entries) known += (known.empty() ? "" : ", ") + entry.example;
   throw Error(Errc::invalid, "there is no store for '" + printable(url.scheme, 40) +
                                  ":' in this build; there is " + known);
+}
+
+Client connect(std::string_view url, ClientOptions options) {
+  auto backend = stores::open(url, options.clock);
+  return Client(std::move(backend), std::move(options));
 }
 
 }  // namespace interlock

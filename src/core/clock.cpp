@@ -41,6 +41,7 @@ void Signal::set() {
   {
     const std::lock_guard lock(mutex_);
     set_ = true;
+    if (alarm_ != nullptr) return alarm_->ring();
   }
   changed_.notify_one();
 }
@@ -49,6 +50,46 @@ void Signal::nudge() {
   {
     const std::lock_guard lock(mutex_);
     nudged_ = true;
+    if (alarm_ != nullptr) return alarm_->ring();
+  }
+  changed_.notify_one();
+}
+
+bool Signal::arm(Alarm& alarm) {
+  clock_.enter(*this);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!set_) {
+      alarm_ = &alarm;
+      return true;
+    }
+  }
+  clock_.leave(*this);
+  return false;
+}
+
+void Signal::disarm() {
+  {
+    const std::lock_guard lock(mutex_);
+    alarm_ = nullptr;
+  }
+  clock_.leave(*this);
+}
+
+bool Signal::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(set_, false);
+}
+
+Duration Signal::time_left(TimePoint until) const {
+  if (clock_.now() >= until) return Duration::zero();
+  return until == TimePoint::max() ? Duration::max() : clock_.longest_sleep(until);
+}
+
+void Signal::interrupt() {
+  {
+    const std::lock_guard lock(mutex_);
+    interrupted_ = true;
   }
   changed_.notify_one();
 }
@@ -60,16 +101,17 @@ bool Signal::wait_until(TimePoint until) {
   }
   clock_.enter(*this);
   std::unique_lock lock(mutex_);
-  while (!set_ && clock_.now() < until) {
+  while (!set_ && !interrupted_ && clock_.now() < until) {
     nudged_ = false;
     if (until == TimePoint::max()) {
-      changed_.wait(lock, [this] { return set_ || nudged_; });
+      changed_.wait(lock, [this] { return set_ || nudged_ || interrupted_; });
     } else {
       const auto end = std::chrono::steady_clock::now() + clock_.longest_sleep(until);
-      changed_.wait_until(lock, end, [this] { return set_ || nudged_; });
+      changed_.wait_until(lock, end, [this] { return set_ || nudged_ || interrupted_; });
     }
   }
   const bool was_set = std::exchange(set_, false);
+  interrupted_ = false;
   lock.unlock();
   clock_.leave(*this);
   return was_set;

@@ -96,7 +96,7 @@ std::string Url::take(std::string_view name, std::string fallback) {
   return value;
 }
 
-void Url::expect_all_taken(std::initializer_list<std::string_view> known) const {
+void Url::expect_all_taken(const std::vector<std::string_view>& known) const {
   if (query.empty()) return;
   std::string names;
   for (const auto name : known) names += (names.empty() ? "" : ", ") + std::string(name);

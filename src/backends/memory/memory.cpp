@@ -123,7 +123,7 @@ class Memory final : public Backend {
 };
 
 // memory:name is one store for the whole process; memory: is a new one each time.
-std::unique_ptr<Backend> open(Url url, const std::shared_ptr<Clock>& clock) {
+std::unique_ptr<Backend> open_memory(Url url, const std::shared_ptr<Clock>& clock) {
   url.expect_all_taken({});
   if (!url.authority.empty())
     throw Error(Errc::invalid, "a memory store has a name at most, as in memory:name");
@@ -154,7 +154,7 @@ std::unique_ptr<Backend> memory_store(std::shared_ptr<Clock> clock) {
 
 namespace stores {
 StoreEntry memory() {
-  return {.name = "memory", .schemes = {"memory"}, .example = "memory:", .open = open};
+  return {.name = "memory", .schemes = {"memory"}, .example = "memory:", .open = open_memory};
 }
 }  // namespace stores
 

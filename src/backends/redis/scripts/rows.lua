@@ -47,7 +47,7 @@ local function parse(record)
   local r = {}
   r.number, r.owner, r.spec, r.mode, r.slots, r.capacity, r.ancestor, r.priority, r.home,
     r.identity, r.label =
-    string.match(record, '^(%d+)\n(%x+)\n((%l)(%d+):(%d+):(%d))\n(-?%d+)\n([^\n]*)\n([^\n]*)\n([^\n]*)')
+    string.match(record, '^(%d+)\n(%x+)\n((%l)(%d+):(%d+):(%d))\n(%-?%d+)\n([^\n]*)\n([^\n]*)\n([^\n]*)')
   if not r.number then return nil end
   r.number, r.slots = tonumber(r.number), tonumber(r.slots)
   return r

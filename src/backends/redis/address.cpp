@@ -1,0 +1,160 @@
+#include "backends/redis/address.hpp"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+
+#include "core/text.hpp"
+#include "interlock/duration.hpp"
+
+namespace interlock::redis {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(Errc::invalid, "the store's URL: " + why);
+}
+
+int number(std::string_view text, int most, const char* what) {
+  int value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0 || value > most) {
+    refuse(std::string(what) + " is a number up to " + std::to_string(most) + ", not '" +
+           printable(text, 40) + "'");
+  }
+  return value;
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) refuse("password-file " + path + " can't be read, or is empty");
+  if (line.ends_with('\r')) line.pop_back();
+  return line;
+}
+
+// Not in `ps`, not in a shell's history.
+std::string secret(Url& url, std::string given) {
+  const auto file = url.take("password-file");
+  const auto variable = url.take("password-env");
+  if ((!given.empty() ? 1 : 0) + (!file.empty() ? 1 : 0) + (!variable.empty() ? 1 : 0) > 1) {
+    refuse("the password is given in more than one way");
+  }
+  if (!file.empty()) return first_line(file);
+  if (variable.empty()) return given;
+  const char* value = std::getenv(variable.c_str());
+  if (value == nullptr) refuse("password-env: the variable " + variable + " is not set");
+  return value;
+}
+
+std::string tls_problem() {
+  std::array<char, 256> text{};
+  ERR_error_string_n(ERR_get_error(), text.data(), text.size());
+  return text.data();
+}
+
+}  // namespace
+
+Tls::Tls(const Files& files) : context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free) {
+  const auto check = [](bool good, const std::string& what) {
+    if (!good) throw Error(Errc::invalid, "TLS: " + what + ": " + tls_problem());
+  };
+  check(context_ != nullptr, "can't begin");
+  SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION);
+  SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
+  SSL_CTX_set_mode(context_.get(),
+                   SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  if (files.ca.empty()) {
+    check(SSL_CTX_set_default_verify_paths(context_.get()) == 1, "the system's certificates");
+  } else {
+    check(SSL_CTX_load_verify_locations(context_.get(), files.ca.c_str(), nullptr) == 1, files.ca);
+  }
+  if (!files.certificate.empty()) {
+    check(SSL_CTX_use_certificate_chain_file(context_.get(), files.certificate.c_str()) == 1,
+          files.certificate);
+    const auto& key = files.key.empty() ? files.certificate : files.key;
+    check(SSL_CTX_use_PrivateKey_file(context_.get(), key.c_str(), SSL_FILETYPE_PEM) == 1, key);
+  }
+}
+
+std::string Endpoint::to_string() const {
+  if (!socket.empty()) return socket;
+  return (host.find(':') != std::string::npos ? "[" + host + "]" : host) + ":" + port;
+}
+
+Endpoint Endpoint::parse(std::string_view text) {
+  Endpoint endpoint;
+  std::string_view port;
+  if (text.starts_with('[')) {
+    const auto close = text.find(']');
+    if (close == std::string_view::npos) refuse("a host begins with [ and has no ]");
+    endpoint.host = text.substr(1, close - 1);
+    text.remove_prefix(close + 1);
+    if (!text.empty() && !text.starts_with(':')) refuse("after ] comes :port, or nothing");
+    port = text.empty() ? text : text.substr(1);
+  } else {
+    const auto colon = std::min(text.find(':'), text.size());
+    endpoint.host = text.substr(0, colon);
+    if (colon < text.size()) port = text.substr(colon + 1);
+  }
+  if (endpoint.host.empty()) refuse("it needs a host, like redis://localhost:6379");
+  if (!port.empty()) endpoint.port = std::to_string(number(port, 65535, "a port"));
+  return endpoint;
+}
+
+std::vector<std::string_view> Settings::options(std::vector<std::string_view> more) {
+  for (const auto* name :
+       {"prefix", "password-file", "password-env", "ca", "cert", "key", "server-name", "timeout"}) {
+    more.emplace_back(name);
+  }
+  return more;
+}
+
+int database_of(std::string_view path) {
+  return path.size() < 2 ? 0 : number(path.substr(1), 1 << 20, "the database");
+}
+
+Settings Settings::take_from(Url& url) {
+  Settings settings;
+  settings.access.user = url.user;
+  settings.access.password = secret(url, url.password);
+  settings.prefix = url.query.contains("prefix") ? url.take("prefix") : "interlock:";
+  const Tls::Files files{
+      .ca = url.take("ca"), .certificate = url.take("cert"), .key = url.take("key")};
+  settings.access.server_name = url.take("server-name");
+  if (const auto timeout = url.take("timeout"); !timeout.empty()) {
+    settings.access.call_timeout = parse_duration(timeout);
+    if (settings.access.call_timeout < std::chrono::milliseconds(10))
+      refuse("timeout is too short; 5s is usual");
+    settings.access.connect_timeout =
+        std::min(settings.access.connect_timeout, settings.access.call_timeout);
+  }
+  const bool tls = url.scheme.starts_with("rediss");
+  if (tls) {
+    settings.access.tls = std::make_shared<const Tls>(files);
+  } else if (!files.ca.empty() || !files.certificate.empty() || !files.key.empty() ||
+             !settings.access.server_name.empty()) {
+    refuse("ca, cert, key and server-name are for TLS: rediss://");
+  }
+  if (url.scheme == "redis+unix") {
+    if (!url.authority.empty() || url.path.empty())
+      refuse("a socket's path has three slashes: redis+unix:///run/redis/redis.sock");
+    settings.access.database = number(url.take("db", "0"), 1 << 20, "db");
+    settings.endpoints.push_back({.host = {}, .port = {}, .socket = url.path});
+    return settings;
+  }
+  for (std::string_view rest = url.authority; !rest.empty();) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    settings.endpoints.push_back(Endpoint::parse(rest.substr(0, comma)));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  if (settings.endpoints.empty()) refuse("it needs a host, like redis://localhost:6379");
+  return settings;
+}
+
+}  // namespace interlock::redis

@@ -1,0 +1,68 @@
+// Where a Redis server is and how to get in.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "interlock/backend.hpp"
+
+struct ssl_ctx_st;
+
+namespace interlock::redis {
+
+/// Certificates, checked and loaded once for all connections.
+class Tls {
+ public:
+  struct Files {
+    std::string ca;  ///< empty: the system's
+    std::string certificate;
+    std::string key;
+  };
+  /// Throws Error (invalid or refused) that names the file.
+  explicit Tls(const Files& files);
+  [[nodiscard]] ssl_ctx_st* context() const noexcept { return context_.get(); }
+
+ private:
+  std::shared_ptr<ssl_ctx_st> context_;
+};
+
+struct Endpoint {
+  std::string host{};
+  std::string port = "6379";
+  std::string socket{};  ///< a Unix socket instead
+
+  [[nodiscard]] std::string to_string() const;
+  bool operator==(const Endpoint&) const = default;
+  auto operator<=>(const Endpoint&) const = default;
+
+  /// "host", "host:port", "[::1]:port". Throws Error (invalid).
+  static Endpoint parse(std::string_view text);
+};
+
+struct Access {
+  std::string user{};
+  std::string password{};
+  int database = 0;
+  std::shared_ptr<const Tls> tls{};
+  std::string server_name{};  ///< to verify and to ask for; empty: the host
+  Duration connect_timeout = std::chrono::seconds(3);
+  Duration call_timeout = std::chrono::seconds(5);
+};
+
+/// What all kinds of Redis URLs have in common, taken out of the URL.
+struct Settings {
+  std::vector<Endpoint> endpoints;
+  Access access;
+  std::string prefix;
+
+  /// Throws Error (invalid). What it does not know is left in the URL's query.
+  static Settings take_from(Url& url);
+  /// Its names for Url::expect_all_taken, and these.
+  static std::vector<std::string_view> options(std::vector<std::string_view> more = {});
+};
+
+/// "/3" names database 3. Throws Error (invalid).
+int database_of(std::string_view path);
+
+}  // namespace interlock::redis

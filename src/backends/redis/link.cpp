@@ -1,0 +1,173 @@
+#include "backends/redis/link.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+
+namespace interlock::redis {
+
+namespace {
+
+constexpr Duration kFirstPause = std::chrono::milliseconds(10);
+constexpr Duration kLongestPause = std::chrono::seconds(1);
+
+}  // namespace
+
+void Link::redirect(Endpoint endpoint, TimePoint now, Finished& finished) {
+  if (endpoint == plan_.endpoint) return;
+  plan_.endpoint = std::move(endpoint);
+  if (socket_)
+    drop(Error(Errc::unreachable, "the server is not the one to ask any more"), now, finished);
+  retry_at_ = now;
+  pause_ = {};
+}
+
+void Link::open(TimePoint now) {
+  opened_ = greeted_ = false;
+  opening_until_ = now + plan_.access.connect_timeout;
+  reader_.reset(redisReaderCreate());
+  out_.clear();
+  out_done_ = 0;
+  socket_.emplace(plan_.endpoint, plan_.access);
+}
+
+void Link::greet(TimePoint now) {
+  for (const auto& greeting : plan_.greetings) {
+    out_ += greeting.bytes;
+    sent_.push_back({.request = {}, .at = now, .greeting = true, .must = greeting.must});
+  }
+  if (plan_.greetings.empty()) greeted_ = true;
+}
+
+void Link::advance(TimePoint now, Finished& finished) {
+  // Only what was not sent can be given up one by one.
+  while (!waiting_.empty() && waiting_.front().deadline <= now) {
+    finished.add(waiting_.front(),
+                 failure(Error(Errc::unreachable, "no connection in time"), false));
+    waiting_.pop_front();
+  }
+  try {
+    if (!socket_ && now >= retry_at_ && (plan_.keep_open || !waiting_.empty())) open(now);
+    if (socket_) {
+      if (!opened_ && socket_->connect()) {
+        opened_ = true;
+        greet(now);
+      }
+      if (opened_) send(now);
+      if (!greeted_ && now >= opening_until_)
+        throw Error(Errc::unreachable, "no connection within its time");
+      if (!sent_.empty() && now >= sent_.front().at + plan_.access.call_timeout)
+        throw Error(Errc::unreachable, "the server does not answer");
+    }
+  } catch (const Error& error) {
+    drop(error, now, finished);
+  }
+  plan_next();
+}
+
+void Link::send(TimePoint now) {
+  if (greeted_) {
+    for (; !waiting_.empty(); waiting_.pop_front()) {
+      out_ += waiting_.front().bytes;
+      waiting_.front().bytes.clear();
+      sent_.push_back({.request = std::move(waiting_.front()), .at = now});
+    }
+  }
+  while (out_done_ < out_.size()) {
+    const auto put = socket_->write(out_.data() + out_done_, out_.size() - out_done_);
+    if (put == 0) return;
+    out_done_ += put;
+  }
+  out_.clear();
+  out_done_ = 0;
+}
+
+void Link::ready(TimePoint now, Finished& finished) {
+  if (!socket_) return;
+  try {
+    if (opened_) receive(finished);
+  } catch (const Error& error) {
+    drop(error, now, finished);
+  }
+  advance(now, finished);
+}
+
+void Link::receive(Finished& finished) {
+  std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  for (std::size_t got = buffer.size(); got == buffer.size();) {
+    got = socket_->read(buffer.data(), buffer.size());
+    if (got == 0) return;
+    if (redisReaderFeed(reader_.get(), buffer.data(), got) != REDIS_OK)
+      throw Error(Errc::unreachable, "the server speaks no Redis protocol");
+    for (;;) {
+      void* next = nullptr;
+      if (redisReaderGetReply(reader_.get(), &next) != REDIS_OK)
+        throw Error(Errc::unreachable, "the server speaks no Redis protocol");
+      if (next == nullptr) break;
+      take(Response(static_cast<redisReply*>(next)), finished);
+    }
+  }
+}
+
+void Link::take(Response reply, Finished& finished) {
+  if (sent_.empty()) {
+    if (!plan_.on_push) throw Error(Errc::unreachable, "the server said something unasked");
+    finished.list.push_back({[tell = plan_.on_push](Outcome pushed) { tell(*pushed.reply); },
+                             {.reply = std::move(reply)}});
+    return;
+  }
+  auto sent = std::move(sent_.front());
+  sent_.pop_front();
+  if (!sent.greeting) return finished.add(sent.request, {.reply = std::move(reply)});
+  if (sent.must && is_error(*reply)) throw to_error(text_of(*reply), plan_.name);
+  if (sent_.empty() || !sent_.front().greeting) {
+    greeted_ = true;
+    pause_ = {};
+    if (plan_.on_open)
+      finished.list.push_back({[tell = plan_.on_open](const Outcome&) { tell(); }, {}});
+  }
+}
+
+// Sent: the server may have done it all the same.
+Outcome Link::failure(const Error& why, bool sent) const {
+  return {.reply = {},
+          .failure = Error(why.errc(), why.message(),
+                           {.resource = {}, .node = plan_.name, .maybe_held = sent})};
+}
+
+void Link::drop(const Error& why, TimePoint now, Finished& finished) {
+  socket_.reset();
+  reader_.reset();
+  if (greeted_ && plan_.on_close)
+    finished.list.push_back({[tell = plan_.on_close](const Outcome&) { tell(); }, {}});
+  greeted_ = opened_ = false;
+  // Each of us at another time, so that a server that comes back is not overrun.
+  pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);
+  const auto half = pause_.count() / 2;
+  retry_at_ = now + Duration(half + std::uniform_int_distribution<Duration::rep>(0, half)(random_));
+  for (; !sent_.empty(); sent_.pop_front()) {
+    if (!sent_.front().greeting) finished.add(sent_.front().request, failure(why, true));
+  }
+  for (; !waiting_.empty(); waiting_.pop_front()) {
+    finished.add(waiting_.front(), failure(why, false));
+  }
+  plan_next();
+}
+
+short Link::events() const noexcept {
+  short events = socket_->wants();
+  if (opened_) events |= POLLIN;
+  if (opened_ && out_done_ < out_.size()) events |= POLLOUT;
+  return events;
+}
+
+void Link::plan_next() {
+  next_ = TimePoint::max();
+  if (!socket_ && (plan_.keep_open || !waiting_.empty())) next_ = retry_at_;
+  if (socket_ && !greeted_) next_ = std::min(next_, opening_until_);
+  if (!sent_.empty()) next_ = std::min(next_, sent_.front().at + plan_.access.call_timeout);
+  for (const auto& request : waiting_) next_ = std::min(next_, request.deadline);
+}
+
+}  // namespace interlock::redis

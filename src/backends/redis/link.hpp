@@ -1,0 +1,128 @@
+// One connection to one server that comes back by itself: requests go out in order, replies come
+// back in order. A Link belongs to its Loop: only the thread that drives the loop touches it.
+//
+//     down --(a request, or `keep_open`)--> connecting --> greeting --> open
+//       ^------------------- any failure, then a pause that grows ------------'
+//
+// A failure fails every request that was sent (in doubt) and every one that was waiting (not
+// sent). Nothing is ever sent twice.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "backends/redis/protocol.hpp"
+#include "backends/redis/socket.hpp"
+
+namespace interlock::redis {
+
+using Done = std::function<void(Outcome)>;
+
+struct Request {
+  std::string bytes{};
+  TimePoint deadline = TimePoint::max();  ///< not sent by then: failed
+  /// Nobody lends a thread while this is under way.
+  bool urgent = false;
+  Done done{};
+};
+
+/// Requests that are over, to be told without any lock.
+struct Finished {
+  struct One {
+    Done done;
+    Outcome outcome;
+  };
+  std::vector<One> list;
+  int urgent = 0;  ///< how many of them were urgent
+
+  void add(Request& request, Outcome outcome) {
+    if (request.urgent) ++urgent;
+    if (request.done) list.push_back({std::move(request.done), std::move(outcome)});
+  }
+};
+
+class Link {
+ public:
+  /// Sent first on every new connection. An error in reply to one with `must` ends the connection.
+  struct Greeting {
+    std::string bytes;
+    bool must = false;
+  };
+  struct Plan {
+    std::string name{};  ///< for errors
+    Endpoint endpoint{};
+    Access access{};
+    std::vector<Greeting> greetings{};
+    /// Connects again without being asked: for subscribers.
+    bool keep_open = false;
+    /// Called when greeted, each time.
+    std::function<void()> on_open{};
+    /// Called when a connection that was greeted is lost.
+    std::function<void()> on_close{};
+    /// A message that answers no request. If empty, such a message ends the connection.
+    std::function<void(const redisReply&)> on_push{};
+  };
+
+  explicit Link(Plan plan) : plan_(std::move(plan)) {}
+
+  void add(Request request) { waiting_.push_back(std::move(request)); }
+  /// Drops the connection, if there is one, and goes on with another server.
+  void redirect(Endpoint endpoint, TimePoint now, Finished& finished);
+
+  /// Does what can be done now: connects, sends, gives up what took too long.
+  void advance(TimePoint now, Finished& finished);
+  /// The socket is ready.
+  void ready(TimePoint now, Finished& finished);
+
+  /// To poll: the descriptor (-1: none) and for what; and when to `advance` at the latest.
+  [[nodiscard]] int fd() const noexcept { return socket_ ? socket_->fd() : -1; }
+  [[nodiscard]] short events() const noexcept;
+  [[nodiscard]] TimePoint next() const noexcept { return next_; }
+
+  /// Somebody has to look after it.
+  [[nodiscard]] bool active() const noexcept {
+    return socket_ || plan_.keep_open || !waiting_.empty();
+  }
+  /// Replies are owed.
+  [[nodiscard]] bool busy() const noexcept { return !sent_.empty() || !waiting_.empty(); }
+
+ private:
+  struct FreeReader {
+    void operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
+  };
+  struct Sent {
+    Request request;
+    TimePoint at;
+    bool greeting = false;
+    bool must = false;
+  };
+
+  void open(TimePoint now);
+  void greet(TimePoint now);
+  void send(TimePoint now);
+  void receive(Finished& finished);
+  void take(Response reply, Finished& finished);
+  [[nodiscard]] Outcome failure(const Error& why, bool sent) const;
+  void drop(const Error& why, TimePoint now, Finished& finished);
+  void plan_next();
+
+  Plan plan_;
+  std::optional<Socket> socket_;
+  std::unique_ptr<redisReader, FreeReader> reader_;
+  bool greeted_ = false;
+  bool opened_ = false;  ///< the socket is connected
+  TimePoint opening_until_{};
+  std::deque<Request> waiting_;
+  std::deque<Sent> sent_;
+  std::string out_;
+  std::size_t out_done_ = 0;
+  TimePoint retry_at_{};
+  TimePoint next_ = TimePoint::max();
+  Duration pause_{};
+  std::minstd_rand random_{std::random_device{}()};
+};
+
+}  // namespace interlock::redis

@@ -1,0 +1,229 @@
+#include "backends/redis/loop.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+namespace interlock::redis {
+
+namespace {
+
+// So long the background thread leaves it to the next caller to look after an idle connection.
+constexpr auto kGrace = std::chrono::milliseconds(1);
+
+}  // namespace
+
+Loop::Bell::Bell() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+}
+
+Loop::Bell::~Bell() { ::close(fd_); }
+
+void Loop::Bell::ring() noexcept {
+  const std::uint64_t one = 1;
+  (void)!::write(fd_, &one, sizeof(one));
+}
+
+void Loop::Bell::silence() noexcept {
+  std::uint64_t rings = 0;
+  (void)!::read(fd_, &rings, sizeof(rings));
+}
+
+Loop::Loop() : never_(*system_clock()) {
+  // The user's signals are for the user's threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Loop::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(stop_, true)) return;
+  }
+  background_.notify_one();
+  bell_.ring();
+  thread_.join();
+}
+
+Loop::Handle Loop::add(Link::Plan plan) {
+  auto link = std::make_shared<Link>(std::move(plan));
+  {
+    const std::lock_guard lock(mutex_);
+    links_.push_back(link);
+  }
+  enqueue({.link = link, .request = {}, .change = [](Link&, TimePoint, Finished&) {}});
+  return link;
+}
+
+void Loop::remove(const Handle& link) {
+  const std::lock_guard lock(mutex_);
+  std::erase(links_, link);
+  if (polling_) bell_.ring();
+}
+
+void Loop::post(const Handle& link, Request request) {
+  enqueue({.link = link, .request = std::move(request), .change = {}});
+}
+
+void Loop::change(const Handle& link, std::function<void(Link&, TimePoint, Finished&)> what) {
+  enqueue({.link = link, .request = {}, .change = std::move(what)});
+}
+
+void Loop::enqueue(Post post) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    // If nobody leads, the caller may be about to lend; or not, so the background thread has to know.
+    wake = leader_ == Leader::nobody && (resting_ || post.request.urgent);
+    if (post.request.urgent) ++urgent_;
+    posts_.push_back(std::move(post));
+    if (polling_) bell_.ring();
+  }
+  if (wake) background_.notify_one();
+}
+
+void Loop::lend(Signal& signal, TimePoint until) {
+  Lock lock(mutex_);
+  if (leader_ != Leader::nobody) {
+    Lender me{.signal = &signal};
+    followers_.push_back(&me);
+    if (leader_ == Leader::background && urgent_ == 0 && !wanted_) {
+      wanted_ = true;
+      bell_.ring();
+    }
+    lock.unlock();
+    const bool was_set = signal.wait_until(until);
+    lock.lock();
+    if (!me.promoted) {
+      followers_.remove(&me);
+      return;
+    }
+    if (was_set) return step_down();
+  } else {
+    leader_ = Leader::lender;
+  }
+  lead(lock, signal, until);
+  step_down();
+}
+
+void Loop::step_down() {
+  ++turns_;
+  if (!followers_.empty()) {
+    Lender* next = followers_.front();
+    followers_.pop_front();
+    next->promoted = true;
+    leader_ = Leader::lender;
+    next->signal->interrupt();
+    return;
+  }
+  leader_ = Leader::nobody;
+  if (resting_ && needed()) background_.notify_one();
+}
+
+void Loop::lead(Lock& lock, Signal& signal, TimePoint until) {
+  Finished finished;
+  while (true) {
+    taken_.swap(posts_);
+    driven_ = links_;
+    lock.unlock();
+    const auto now = BootClock::now();
+    take_posts(now, finished);
+    if (finished.list.empty()) wait(signal, until, finished);
+    for (auto& one : finished.list) one.done(std::move(one.outcome));
+    finished.list.clear();
+    const bool over = signal.take() || signal.time_left(until) == Duration::zero();
+    const bool watched = std::any_of(driven_.begin(), driven_.end(),
+                                     [](const Handle& link) { return link->active(); });
+    driven_.clear();
+    lock.lock();
+    urgent_ -= std::exchange(finished.urgent, 0);
+    watched_ = watched;
+    if (over || (leader_ == Leader::background && (stop_ || wanted_ || !needed()))) return;
+  }
+}
+
+void Loop::take_posts(TimePoint now, Finished& finished) {
+  for (auto& post : taken_) {
+    if (post.change) {
+      post.change(*post.link, now, finished);
+    } else {
+      post.link->add(std::move(post.request));
+    }
+  }
+  taken_.clear();
+  for (const auto& link : driven_) link->advance(now, finished);
+}
+
+void Loop::wait(Signal& signal, TimePoint until, Finished& finished) {
+  std::vector<pollfd> fds;
+  fds.reserve(driven_.size() + 1);
+  fds.push_back({.fd = bell_.fd(), .events = POLLIN, .revents = 0});
+  auto next = TimePoint::max();
+  for (const auto& link : driven_) {
+    next = std::min(next, link->next());
+    const int fd = link->fd();
+    fds.push_back({.fd = fd, .events = fd < 0 ? short{0} : link->events(), .revents = 0});
+  }
+  if (!signal.arm(bell_)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    // What was posted since we looked rang no bell.
+    polling_ = posts_.empty() && !(leader_ == Leader::background && (stop_ || wanted_));
+  }
+  int ready = 0;
+  if (polling_) {
+    auto left = signal.time_left(until);
+    if (next != TimePoint::max())
+      left = std::min(left, std::max(Duration::zero(), next - BootClock::now()));
+    timespec time{};
+    if (left != Duration::max()) {
+      time.tv_sec = left / std::chrono::seconds(1);
+      time.tv_nsec = (left % std::chrono::seconds(1)).count();
+    }
+    ready = ::ppoll(fds.data(), fds.size(), left == Duration::max() ? nullptr : &time, nullptr);
+    const std::lock_guard lock(mutex_);
+    polling_ = false;
+  }
+  signal.disarm();
+  if (ready > 0) {
+    const auto now = BootClock::now();
+    if (fds[0].revents != 0) bell_.silence();
+    for (std::size_t i = 1; i < fds.size(); ++i) {
+      if (fds[i].revents != 0) driven_[i - 1]->ready(now, finished);
+    }
+  }
+}
+
+void Loop::run() {
+  Lock lock(mutex_);
+  while (!stop_) {
+    const auto may_lead = [this] { return stop_ || (leader_ == Leader::nobody && needed()); };
+    if (!may_lead()) {
+      resting_ = true;
+      background_.wait(lock, may_lead);
+      resting_ = false;
+    }
+    if (!stop_ && urgent_ == 0) {
+      // The next caller may be here in a moment, and would have to ask us to make way.
+      const auto turns = turns_;
+      background_.wait_for(lock, kGrace, [this] { return stop_ || urgent_ > 0; });
+      if (leader_ != Leader::nobody || (turns_ != turns && urgent_ == 0)) continue;
+    }
+    if (stop_) break;
+    leader_ = Leader::background;
+    wanted_ = false;
+    lead(lock, never_, TimePoint::max());
+    step_down();
+  }
+}
+
+}  // namespace interlock::redis

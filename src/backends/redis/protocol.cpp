@@ -1,0 +1,98 @@
+#include "backends/redis/protocol.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <new>
+
+#include "core/text.hpp"
+
+namespace interlock::redis {
+
+namespace {
+
+struct Meaning {
+  std::string_view code;
+  Errc errc;
+  const char* words;
+};
+
+constexpr std::array kMeanings{
+    Meaning{"NOAUTH", Errc::refused, "the server wants a password, and the URL has none"},
+    Meaning{"WRONGPASS", Errc::refused, "the server does not know this user or password"},
+    Meaning{"NOPERM", Errc::refused,
+            "the server's access list lacks a right for this user (docs/redis.md has the least)"},
+    Meaning{
+        "WRONGTYPE", Errc::wrong_kind,
+        "its key is held by another kind of lock, or is not a lock; use another name or prefix"},
+    Meaning{"OOM", Errc::refused, "the server's memory is full (maxmemory); nothing was changed"},
+    Meaning{"MISCONF", Errc::refused, "the server can't save its data and takes no changes"},
+    Meaning{"LOADING", Errc::unreachable, "the server is loading its data"},
+    Meaning{"READONLY", Errc::unreachable, "the server is a replica and takes no changes"},
+    Meaning{"MASTERDOWN", Errc::unreachable, "the server is a replica without its master"},
+    Meaning{"NOREPLICAS", Errc::unreachable, "too few replicas are connected to the server"},
+    Meaning{"CLUSTERDOWN", Errc::unreachable, "the cluster does not serve this key now"},
+    Meaning{"TRYAGAIN", Errc::unreachable, "the cluster is moving this key"},
+    Meaning{"BUSY", Errc::unreachable, "the server is busy with somebody's script"},
+    Meaning{"UNKILLABLE", Errc::unreachable, "the server is busy with somebody's script"},
+};
+
+bool is_code(std::string_view word) {
+  return word.size() > 1 &&
+         std::all_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+}  // namespace
+
+std::string command(std::span<const std::string_view> words) {
+  std::vector<const char*> texts;
+  std::vector<std::size_t> sizes;
+  texts.reserve(words.size());
+  sizes.reserve(words.size());
+  for (const auto word : words) {
+    texts.push_back(word.data());
+    sizes.push_back(word.size());
+  }
+  char* bytes = nullptr;
+  const auto size =
+      redisFormatCommandArgv(&bytes, static_cast<int>(words.size()), texts.data(), sizes.data());
+  if (size < 0) throw std::bad_alloc();
+  std::string result(bytes, static_cast<std::size_t>(size));
+  redisFreeCommand(bytes);
+  return result;
+}
+
+std::int64_t number_of(const redisReply& reply) {
+  if (reply.type == REDIS_REPLY_INTEGER) return reply.integer;
+  const auto text = text_of(reply);
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return static_cast<std::int64_t>(value);
+}
+
+std::string_view error_code(std::string_view text) {
+  const auto word = text.substr(0, text.find(' '));
+  if (word != "ERR") return word;
+  // Before 7.0: "ERR Error running script (call to f_…): @user_script:1: WRONGTYPE Operation …"
+  const auto script = text.find("@user_script");
+  if (script == std::string_view::npos) return word;
+  for (auto rest = text.substr(script); !rest.empty();) {
+    const auto space = std::min(rest.find(' '), rest.size());
+    if (is_code(rest.substr(0, space)) && rest.substr(0, space) != "ERR")
+      return rest.substr(0, space);
+    rest.remove_prefix(std::min(space + 1, rest.size()));
+  }
+  return word;
+}
+
+Error to_error(std::string_view text, const std::string& node) {
+  const Error::Where where{.resource = {}, .node = node, .maybe_held = false};
+  const auto code = error_code(text);
+  const auto said = " (" + printable(text, 200) + ")";
+  const auto known = std::find_if(kMeanings.begin(), kMeanings.end(),
+                                  [&](const Meaning& m) { return m.code == code; });
+  if (known == kMeanings.end()) return {Errc::refused, "the server refused" + said, where};
+  return {known->errc, known->words + said, where};
+}
+
+}  // namespace interlock::redis

@@ -1,0 +1,17 @@
+// The files scripts/*.lua, as the build found them.
+#pragma once
+
+#include <string_view>
+
+namespace interlock::redis {
+
+extern const std::string_view kAcquireSimpleLua;
+extern const std::string_view kAcquireLua;
+extern const std::string_view kInspectLua;
+extern const std::string_view kReleaseSimpleLua;
+extern const std::string_view kReleaseLua;
+extern const std::string_view kRenewSimpleLua;
+extern const std::string_view kRenewLua;
+extern const std::string_view kRowsLua;
+
+}  // namespace interlock::redis

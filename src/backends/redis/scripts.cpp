@@ -1,0 +1,265 @@
+#include "backends/redis/scripts.hpp"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+
+#include "backends/redis/script_texts.hpp"
+
+namespace interlock::redis {
+
+namespace {
+
+constexpr std::string_view kForeign = "another program's lock, not one of Interlock";
+
+Script make_script(std::initializer_list<std::string_view> files) {
+  Script script;
+  for (const auto file : files) script.text += file;
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  EVP_Digest(script.text.data(), script.text.size(), digest.data(), &size, EVP_sha1(), nullptr);
+  static constexpr char kHex[] = "0123456789abcdef";
+  for (unsigned i = 0; i < size; ++i) script.sha1 += {kHex[digest[i] >> 4U], kHex[digest[i] & 15U]};
+  return script;
+}
+
+char letter(Mode mode) { return mode == Mode::exclusive ? 'e' : mode == Mode::shared ? 's' : 'n'; }
+
+Mode mode_of(char c) { return c == 'e' ? Mode::exclusive : c == 's' ? Mode::shared : Mode::slots; }
+
+std::string spec_of(const Part& part) {
+  return std::string(1, letter(part.mode)) + std::to_string(part.slots) + ":" +
+         std::to_string(part.capacity) + (part.ancestor ? ":1" : ":0");
+}
+
+template <class Number>
+Number to_number(std::string_view text) {
+  Number value{};
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+struct Record {
+  Entry entry;
+  std::uint64_t number = 0;  // microseconds of the server's clock
+  std::uint32_t capacity = 0;
+};
+
+std::string_view next_line(std::string_view& text) {
+  const auto end = std::min(text.find('\n'), text.size());
+  const auto line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
+std::optional<Record> parse_record(std::string_view text) {
+  Record record;
+  record.number = to_number<std::uint64_t>(next_line(text));
+  const auto owner = Owner::parse(next_line(text));
+  auto spec = next_line(text);
+  if (!owner || record.number == 0 || spec.size() < 6) return std::nullopt;
+  auto& entry = record.entry;
+  entry.owner = *owner;
+  entry.mode = mode_of(spec[0]);
+  entry.ancestor = spec.ends_with('1');
+  const auto colon = std::min(spec.find(':'), spec.size());
+  entry.slots = to_number<std::uint32_t>(spec.substr(1, colon - 1));
+  record.capacity = to_number<std::uint32_t>(spec.substr(colon + 1));
+  entry.priority = to_number<std::int32_t>(next_line(text));
+  next_line(text);  // the channel
+  entry.who.identity = next_line(text);
+  entry.who.label = next_line(text);
+  entry.who.host = next_line(text);
+  entry.who.pid = to_number<std::int64_t>(next_line(text));
+  entry.who.tied = next_line(text) != "0";
+  return record;
+}
+
+using std::chrono::milliseconds;
+
+Duration since(std::uint64_t number, std::int64_t now_ms) {
+  return std::max(Duration::zero(),
+                  Duration(milliseconds(now_ms - static_cast<std::int64_t>(number / 1000))));
+}
+
+}  // namespace
+
+const Scripts& Scripts::all() {
+  static const auto* const scripts = new Scripts{
+      .acquire = make_script({kAcquireSimpleLua, kRowsLua, kAcquireLua}),
+      .renew = make_script({kRenewSimpleLua, kRowsLua, kRenewLua}),
+      .release = make_script({kReleaseSimpleLua, kRowsLua, kReleaseLua}),
+      .inspect = make_script({kInspectLua}),
+  };
+  return *scripts;
+}
+
+Words words_of(const Claim& claim, bool queue, const KeyNames& names, const ClaimStyle& style) {
+  static const Who nobody;
+  const Who& who = claim.who ? *claim.who : nobody;
+  // Our own claim on one exclusive lock: the way that is made short. Somebody else's (an eviction)
+  // has no host.
+  const bool simple = claim.parts.size() == 1 && claim.parts[0].mode == Mode::exclusive &&
+                      who.identity.empty() && claim.instead_of.empty() && !who.host.empty();
+  Words words;
+  words.reserve(claim.parts.size() * 4 + 12);
+  words.push_back(std::to_string(claim.parts.size() * 3 + 1));
+  for (const auto& part : claim.parts) {
+    auto keys = names.of(part.resource);
+    words.push_back(std::move(keys.lock));
+    words.push_back(std::move(keys.queue));
+    words.push_back(std::move(keys.who));
+  }
+  words.push_back(style.fence);
+  words.push_back(claim.owner.to_string());
+  words.push_back(std::to_string(std::chrono::ceil<milliseconds>(claim.ttl).count()));
+  words.emplace_back(simple ? "simple" : "claim");
+  words.push_back("\n" + std::to_string(claim.priority) + "\n" + style.channel + "\n" +
+                  who.identity + "\n" + who.label + "\n" + who.host + "\n" +
+                  std::to_string(who.pid) + (who.tied ? "\n1" : "\n0"));
+  words.push_back(style.channel);
+  words.push_back(who.identity);
+  words.push_back(claim.instead_of.empty() ? "" : claim.instead_of.to_string());
+  words.emplace_back(queue ? "1" : "0");
+  words.push_back(std::to_string(claim.priority));
+  words.emplace_back(style.publish);
+  for (const auto& part : claim.parts) words.push_back(spec_of(part));
+  return words;
+}
+
+std::string call(const Script& script, const Words& words, bool in_full) {
+  std::vector<std::string_view> all;
+  all.reserve(words.size() + 2);
+  all.emplace_back(in_full ? "EVAL" : "EVALSHA");
+  all.emplace_back(in_full ? script.text : script.sha1);
+  all.insert(all.end(), words.begin(), words.end());
+  return command(all);
+}
+
+Answer acquire_answer(const redisReply& reply, const Claim& claim, const std::string& node) {
+  if (reply.type == REDIS_REPLY_INTEGER) {
+    return {.verdict = Verdict::granted,
+            .fences = {Fence{static_cast<std::uint64_t>(reply.integer)}}};
+  }
+  const auto words = elements_of(reply);
+  const auto first = words.empty() ? std::string_view{} : text_of(*words[0]);
+  if (first == "granted") {
+    Answer answer{.verdict = Verdict::granted};
+    for (const auto* fence : words.subspan(1))
+      answer.fences.push_back(Fence{static_cast<std::uint64_t>(number_of(*fence))});
+    return answer;
+  }
+  if (first == "queued" && words.size() == 3) {
+    return {.verdict = Verdict::queued,
+            .fences = {},
+            .place = static_cast<std::uint32_t>(number_of(*words[1])),
+            .look_again = milliseconds(number_of(*words[2]))};
+  }
+  if (first == "busy") return {.verdict = Verdict::busy};
+  if (first == "lost") return {.verdict = Verdict::lost};
+  if (first == "wrong" && words.size() == 5) {
+    const auto part = std::clamp<std::int64_t>(number_of(*words[1]), 1,
+                                               static_cast<std::int64_t>(claim.parts.size())) -
+                      1;
+    const Part& asked = claim.parts[static_cast<std::size_t>(part)];
+    const Error::Where where{.resource = asked.resource, .node = node, .maybe_held = false};
+    const auto mode = mode_of(text_of(*words[2]).front());
+    const auto use = mode == Mode::slots
+                         ? "a semaphore of capacity " + std::string(text_of(*words[3]))
+                         : "a lock (" + std::string(to_string(mode)) + ")";
+    if (mode == Mode::slots && asked.mode == Mode::slots) {
+      return Answer::failed({Errc::wrong_capacity,
+                             "it is in use as " + use + ", and " + std::to_string(asked.capacity) +
+                                 " was asked for; all clients have to agree",
+                             where});
+    }
+    return Answer::failed({Errc::wrong_kind,
+                           "it is in use as " + use + " by '" + std::string(text_of(*words[4])) +
+                               "'; use another name, or wait until nobody uses it",
+                           where});
+  }
+  return Answer::failed({Errc::refused,
+                         "the server's answer makes no sense: is its script another "
+                         "version's?",
+                         {.resource = {}, .node = node, .maybe_held = true}});
+}
+
+Answer release_answer(const redisReply& reply) {
+  const auto found = number_of(reply);
+  return {.verdict = found == 1 ? Verdict::granted : found == 2 ? Verdict::queued : Verdict::lost};
+}
+
+Words inspect_words(const std::string& resource, const KeyNames& names) {
+  auto keys = names.of(resource);
+  return {"3", std::move(keys.lock), std::move(keys.queue), std::move(keys.who)};
+}
+
+ResourceState to_state(const redisReply& reply, const std::string& resource, bool shows_foreign) {
+  ResourceState state{.resource = resource};
+  const auto all = elements_of(reply);
+  if (all.size() != 8) return state;
+  const auto now = number_of(*all[7]);
+  const auto times = [](const redisReply& list) {
+    std::map<std::string_view, std::int64_t> found;
+    const auto words = elements_of(list);
+    for (std::size_t i = 0; i + 1 < words.size(); i += 2)
+      found[text_of(*words[i])] = number_of(*words[i + 1]);
+    return found;
+  };
+  const auto add_holder = [&](Record record, std::int64_t left) {
+    if (left <= 0) return;
+    record.entry.fence = Fence{record.number};
+    record.entry.age = since(record.number, now);
+    record.entry.remaining = milliseconds(left);
+    if (record.entry.mode == Mode::slots) state.capacity = record.capacity;
+    state.holders.push_back(std::move(record.entry));
+  };
+
+  const auto value = text_of(*all[0]);
+  const auto left = number_of(*all[1]);
+  if (value.starts_with('+')) {
+    const auto ends = times(*all[4]);
+    for (const auto* text : elements_of(*all[3])) {
+      auto record = parse_record(text_of(*text));
+      if (!record) continue;
+      const auto member =
+          record->entry.owner.to_string() + ":" + std::to_string(record->entry.slots);
+      const auto end = ends.find(member);
+      if (end != ends.end()) add_holder(std::move(*record), end->second - now);
+    }
+    std::sort(state.holders.begin(), state.holders.end(), [](const Entry& a, const Entry& b) {
+      return a.age != b.age ? a.age > b.age : a.owner < b.owner;
+    });
+  } else if (all[0]->type == REDIS_REPLY_STRING) {
+    auto record = parse_record(text_of(*all[2]));
+    if (record && record->entry.owner.to_string() == value) {
+      add_holder(std::move(*record), left);
+    } else if (shows_foreign) {
+      Entry foreign;
+      foreign.who.label = kForeign;
+      foreign.remaining = left < 0 ? Duration::max() : Duration(milliseconds(left));
+      state.holders.push_back(std::move(foreign));
+    }
+  }
+
+  const auto alive = times(*all[6]);
+  std::map<std::string_view, Entry> queue;  // by ticket
+  for (const auto* text : elements_of(*all[5])) {
+    auto rest = text_of(*text);
+    const auto ticket = next_line(rest);
+    const auto end = alive.find(ticket);
+    auto record = parse_record(rest);
+    if (!record || end == alive.end() || end->second <= now) continue;
+    record->entry.age = since(record->number, now);
+    record->entry.remaining = milliseconds(end->second - now);
+    if (record->entry.mode == Mode::slots) state.capacity = record->capacity;
+    queue.emplace(ticket, std::move(record->entry));
+  }
+  for (auto& [ticket, entry] : queue) state.waiters.push_back(std::move(entry));
+  return state;
+}
+
+}  // namespace interlock::redis

@@ -1,0 +1,48 @@
+// The Lua scripts, and what a claim looks like to them. scripts/*.lua say what they do.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/redis/keys.hpp"
+#include "backends/redis/protocol.hpp"
+#include "interlock/backend.hpp"
+
+namespace interlock::redis {
+
+struct Script {
+  std::string text;
+  std::string sha1;  ///< in hexadecimal
+};
+
+struct Scripts {
+  Script acquire;
+  Script renew;
+  Script release;
+  Script inspect;
+
+  static const Scripts& all();
+};
+
+/// The words of one call of a script, after its name: number of keys, keys, arguments.
+using Words = std::vector<std::string>;
+
+struct ClaimStyle {
+  std::string fence;    ///< the key of the counter
+  std::string channel;  ///< where to wake whoever asks
+  std::string_view publish = "PUBLISH";
+};
+
+Words words_of(const Claim& claim, bool queue, const KeyNames& names, const ClaimStyle& style);
+/// EVALSHA, or (in full) EVAL.
+std::string call(const Script& script, const Words& words, bool in_full);
+
+Answer acquire_answer(const redisReply& reply, const Claim& claim, const std::string& node);
+Answer release_answer(const redisReply& reply);
+
+Words inspect_words(const std::string& resource, const KeyNames& names);
+/// What `inspect.lua` said. `shows_foreign`: also a lock of another program.
+ResourceState to_state(const redisReply& reply, const std::string& resource, bool shows_foreign);
+
+}  // namespace interlock::redis

@@ -1,0 +1,96 @@
+// A server of the tests' own: started on a free loopback port, and ended with the test, however
+// that ends.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace interlock::servers {
+
+/// A port that nobody listens on right now.
+inline int free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::runtime_error("no free port");
+  }
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+/// True if somebody listens there.
+inline bool listens(int port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  const bool yes = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  ::close(fd);
+  return yes;
+}
+
+class Process {
+ public:
+  /// Its output goes to the file.
+  Process(std::vector<std::string> words, const std::string& output) {
+    std::vector<char*> argv;
+    for (auto& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const pid_t parent = ::getpid();
+    pid_ = ::fork();
+    if (pid_ < 0) throw std::runtime_error("can't fork");
+    if (pid_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(out, STDERR_FILENO);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::execvp(argv[0], argv.data());
+    ::_exit(127);
+  }
+  Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  Process& operator=(Process&& other) noexcept {
+    std::swap(pid_, other.pid_);
+    return *this;
+  }
+  ~Process() { end(SIGKILL); }
+
+  void signal(int number) const { ::kill(pid_, number); }
+  void end(int number) {
+    if (pid_ <= 0) return;
+    ::kill(pid_, number);
+    if (number != SIGKILL) ::kill(pid_, SIGCONT);
+    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+  }
+  /// It ended by itself.
+  [[nodiscard]] bool over() {
+    if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;
+    return pid_ <= 0;
+  }
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+}  // namespace interlock::servers
