@@ -139,7 +139,7 @@ Outcome Link::failure(const Error& why, bool sent) const {
 void Link::drop(const Error& why, TimePoint now, Finished& finished) {
   socket_.reset();
   reader_.reset();
-  if (greeted_ && plan_.on_close)
+  if (plan_.on_close)
     finished.list.push_back({[tell = plan_.on_close](const Outcome&) { tell(); }, {}});
   greeted_ = opened_ = false;
   // Each of us at another time, so that a server that comes back is not overrun.

@@ -60,7 +60,7 @@ class Link {
     bool keep_open = false;
     /// Called when greeted, each time.
     std::function<void()> on_open{};
-    /// Called when a connection that was greeted is lost.
+    /// Called when a connection is lost, or could not be had.
     std::function<void()> on_close{};
     /// A message that answers no request. If empty, such a message ends the connection.
     std::function<void(const redisReply&)> on_push{};

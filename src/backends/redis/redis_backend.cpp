@@ -128,12 +128,15 @@ class RedisBackend final : public Backend {
   [[nodiscard]] const Traits& traits() const noexcept override { return traits_; }
 
   void acquire(const Claim& claim, bool queue, Call call, Reply reply) override {
-    run(Scripts::all().acquire, claim, queue, call, std::move(reply),
-        [this, claim](const redisReply& said) {
-          auto answer = acquire_answer(said, claim, traits_.where);
-          if (answer.verdict == Verdict::queued) server_.expect_wake(claim.owner);
-          return answer;
-        });
+    call = bounded(call);
+    ask(claim, queue, call, [this, claim, queue, call, reply = std::move(reply)](Answer answer) {
+      // The first one of a client to wait: asks again when its turn can be told.
+      const auto again = [this, claim, queue, call, reply, answer](bool listening) {
+        if (!listening) return reply(answer);
+        ask(claim, queue, call, reply);
+      };
+      if (answer.verdict != Verdict::queued || server_.listen(again)) reply(std::move(answer));
+    });
   }
   void renew(const Claim& claim, Call call, Reply reply) override {
     run(Scripts::all().renew, claim, false, call, std::move(reply),
@@ -156,6 +159,13 @@ class RedisBackend final : public Backend {
   [[nodiscard]] Call bounded(Call call) const {
     call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
     return call;
+  }
+
+  void ask(const Claim& claim, bool queue, Call call, Reply reply) {
+    run(Scripts::all().acquire, claim, queue, call, std::move(reply),
+        [this, claim](const redisReply& said) {
+          return acquire_answer(said, claim, traits_.where);
+        });
   }
 
   template <class Read>

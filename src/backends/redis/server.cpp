@@ -60,37 +60,33 @@ void Server::run(const Script& script, Words words, Call how, Then then) {
        });
 }
 
-void Server::expect_wake(const Owner& owner) {
+bool Server::listen(std::function<void(bool)> then) {
   const std::lock_guard lock(subscription_->mutex);
-  if (subscription_->open) return;
-  subscription_->early.push_back(owner);
-  if (std::exchange(subscription_->wanted, true)) return;
+  if (subscription_->open) return true;
+  subscription_->then.push_back(std::move(then));
+  if (std::exchange(subscription_->wanted, true)) return false;
   Link::Plan plan{.name = name_, .endpoint = endpoint_, .access = access_};
   plan.access.database = 0;  // channels are of no database
   plan.greetings = greetings(plan.access);
   plan.greetings.push_back({.bytes = command({"SUBSCRIBE", channel_}), .must = true});
   plan.keep_open = true;
-  plan.on_open = [subscription = subscription_] { subscription->opened(); };
-  plan.on_close = [subscription = subscription_] { subscription->closed(); };
+  plan.on_open = [subscription = subscription_] { subscription->is(true); };
+  plan.on_close = [subscription = subscription_] { subscription->is(false); };
   plan.on_push = [subscription = subscription_](const redisReply& reply) {
     subscription->message(reply);
   };
   messages_ = loop_.add(std::move(plan));
+  return false;
 }
 
-void Server::Subscription::opened() {
-  std::vector<Owner> owners;
+void Server::Subscription::is(bool now_open) {
+  std::vector<std::function<void(bool)>> waiting;
   {
     const std::lock_guard lock(mutex);
-    open = true;
-    owners.swap(early);
+    open = now_open;
+    waiting.swap(then);
   }
-  for (const auto& owner : owners) sink(owner);
-}
-
-void Server::Subscription::closed() {
-  const std::lock_guard lock(mutex);
-  open = false;
+  for (const auto& tell : waiting) tell(now_open);
 }
 
 void Server::Subscription::message(const redisReply& reply) const {

@@ -28,8 +28,9 @@ class Server {
   /// By its hash, and in full if the server does not know it (any more).
   void run(const Script& script, Words words, Call how, Then then);
 
-  /// This owner waits from now on: makes sure that we hear of its turn.
-  void expect_wake(const Owner& owner);
+  /// Somebody waits from now on: makes sure that we hear of his turn. True: we listen already.
+  /// False: `then` is called as soon as we do, or can't (false); his turn may have come by then.
+  bool listen(std::function<void(bool listening)> then);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
@@ -41,10 +42,9 @@ class Server {
     std::mutex mutex;
     bool wanted = false;
     bool open = false;
-    std::vector<Owner> early;  ///< who may have been woken before we listened
+    std::vector<std::function<void(bool)>> then;
 
-    void opened();
-    void closed();
+    void is(bool now_open);
     void message(const redisReply& reply) const;
   };
 
