@@ -108,8 +108,8 @@ Endpoint Endpoint::parse(std::string_view text) {
 }
 
 std::vector<std::string_view> Settings::options(std::vector<std::string_view> more) {
-  for (const auto* name :
-       {"prefix", "password-file", "password-env", "ca", "cert", "key", "server-name", "timeout"}) {
+  for (const auto* name : {"prefix", "password-file", "password-env", "ca", "cert", "key",
+                           "server-name", "timeout", "db"}) {
     more.emplace_back(name);
   }
   return more;
@@ -134,6 +134,7 @@ Settings Settings::take_from(Url& url) {
     settings.access.connect_timeout =
         std::min(settings.access.connect_timeout, settings.access.call_timeout);
   }
+  settings.access.database = number(url.take("db", "0"), 1 << 20, "db");
   const bool tls = url.scheme.starts_with("rediss");
   if (tls) {
     settings.access.tls = std::make_shared<const Tls>(files);
@@ -144,7 +145,6 @@ Settings Settings::take_from(Url& url) {
   if (url.scheme == "redis+unix") {
     if (!url.authority.empty() || url.path.empty())
       refuse("a socket's path has three slashes: redis+unix:///run/redis/redis.sock");
-    settings.access.database = number(url.take("db", "0"), 1 << 20, "db");
     settings.endpoints.push_back({.host = {}, .port = {}, .socket = url.path});
     return settings;
   }

@@ -120,9 +120,9 @@ if look then
     if row.mode == 'e' or string.sub(ticket, 1, 1) == '1' then
       if call('ZADD', row.queue, 0, ticket) == 1 then
         if row.mode == 'e' then call('ZADD', row.writers, 0, ticket) end
-        call('HSET', row.waiting, owner,
-          ticket .. '\n' .. make_record(tonumber(string.sub(ticket, 10, 25)), row.spec))
       end
+      call('HSET', row.waiting, owner,
+        ticket .. '\n' .. make_record(tonumber(string.sub(ticket, 10, 25)), row.spec))
       call('ZADD', row.alive, now + TICKET_MS, ticket)
       for _, key in ipairs({ row.queue, row.writers, row.alive, row.waiting }) do
         call('PEXPIRE', key, 2 * TICKET_MS)

@@ -1,6 +1,7 @@
 -- acquire: all parts of the claim, or none. Idempotent per owner; a waiter's heartbeat, too.
 --
--- KEYS   for each part: the lock's key, its queue, its `who`; then the prefix's fence
+-- KEYS   for each part: the lock's key, its queue, its `who`; then the prefix's fence; then, in a
+--        cluster, all other keys of the parts, so that the server can see whether it has them all
 -- ARGV   1 owner   2 ttl in ms   3 'simple' or 'claim'   4 tail of the record   5 channel to wake
 --        6 identity   7 owner to take over from   8 '1': may queue   9 priority   10 PUBLISH or
 --        SPUBLISH   11… each part's spec: mode (e, s, n), slots:capacity:ancestor

@@ -5,7 +5,7 @@ for _, row in ipairs(rows) do
     drop_holder(row, hold)
     held = true
     -- Taken away by somebody else: its holder should look.
-    if hold.home ~= home and hold.home ~= '' then call(ARGV[10], hold.home, owner) end
+    if hold.home ~= home and hold.home ~= '' then tell(hold.home, owner) end
   end
   local text = call('HGET', row.waiting, owner)
   if text then

@@ -16,7 +16,8 @@
 local call = redis.call
 local owner, ttl, tail, home = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5]
 local identity, instead = ARGV[6], ARGV[7]
-local parts = (#KEYS - 1) / 3
+local parts = #ARGV - 10
+local FENCE = KEYS[3 * parts + 1]
 local TICKET_MS = 3000  -- a place in the queue lasts this long without a heartbeat
 local WOKEN_MS = 1000   -- and this long when its owner was told that it is its turn
 local FOREIGN_MS = 200  -- how often the first in line looks at a lock of another program
@@ -29,13 +30,13 @@ local now = math.floor(now_us / 1000)
 local counter
 local function next_number()
   if not counter then
-    counter = math.max(tonumber(call('GET', KEYS[#KEYS]) or 0), now_us - 1)
+    counter = math.max(tonumber(call('GET', FENCE) or 0), now_us - 1)
   end
   counter = counter + 1
   return counter
 end
 local function save_counter()
-  if counter then call('SET', KEYS[#KEYS], string.format('%.0f', counter)) end
+  if counter then call('SET', FENCE, string.format('%.0f', counter)) end
 end
 
 local function make_record(number, spec)
@@ -110,10 +111,16 @@ local function leave_queue(row, ticket, by)
   call('HDEL', row.waiting, by)
 end
 
+-- How many listen there. In a cluster the channel may have moved away, and then nobody does.
+local function tell(channel, about)
+  local listeners = redis.pcall(ARGV[10], channel, about)
+  return type(listeners) == 'number' and listeners or 0
+end
+
 -- Its turn has come. True: somebody listens there.
 local function wake(row, ticket, record)
   if record.owner == owner then return true end
-  local listeners = call(ARGV[10], record.home, record.owner)
+  local listeners = tell(record.home, record.owner)
   local ends = tonumber(call('ZSCORE', row.alive, ticket) or 0)
   if ends > now + WOKEN_MS then redis.pcall('ZADD', row.alive, now + WOKEN_MS, ticket) end
   return listeners > 0

@@ -1,0 +1,212 @@
+#include "backends/redis/store.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "backends/redis/inspection.hpp"
+
+namespace interlock::redis {
+
+/// Takes the pieces of a claim in the order of their slots, as everybody does, so that no two wait
+/// for each other. What was taken stays taken while a later piece waits: every heartbeat asks for
+/// all of it again, which keeps it. If a piece can't be had, the others are given back in reverse.
+class Store::Sequence : public std::enable_shared_from_this<Sequence> {
+ public:
+  Sequence(Store& store, const Claim& claim, std::vector<PiecePtr> pieces, Reply reply)
+      : store_(store), claim_(claim), pieces_(std::move(pieces)), reply_(std::move(reply)) {}
+
+  void next() {
+    store_.acquire_piece(pieces_[at_], [self = shared_from_this()](Answer answer) {
+      self->answered(std::move(answer));
+    });
+  }
+
+ private:
+  void answered(Answer answer) {
+    if (answer.verdict == Verdict::granted) {
+      const auto& parts = pieces_[at_]->claim.parts;
+      for (std::size_t i = 0; i < parts.size() && i < answer.fences.size(); ++i)
+        fences_[parts[i].resource] = answer.fences[i];
+      if (++at_ < pieces_.size()) return next();
+      answer.fences.clear();
+      for (const auto& part : claim_.parts) answer.fences.push_back(fences_[part.resource]);
+    } else if (answer.verdict == Verdict::busy) {
+      return give_back(std::move(answer));
+    }
+    reply_(std::move(answer));
+  }
+
+  void give_back(Answer answer) {
+    if (at_ == 0) return reply_(std::move(answer));
+    --at_;
+    store_.run(Scripts::all().release, pieces_[at_],
+               [self = shared_from_this(), answer = std::move(answer)](const Answer& released) {
+                 // In doubt whether it went: then so is everything, and the core cleans up.
+                 if (released.verdict == Verdict::unknown) return self->reply_(released);
+                 self->give_back(answer);
+               });
+  }
+
+  Store& store_;
+  const Claim claim_;
+  const std::vector<PiecePtr> pieces_;
+  const Reply reply_;
+  std::size_t at_ = 0;
+  std::map<std::string, Fence> fences_;
+};
+
+/// The same call for all pieces at once.
+class Store::Round {
+ public:
+  /// Of two answers the one that counts: the first in `order`.
+  Round(std::size_t pieces, std::vector<Verdict> order, Claim claim, Reply reply)
+      : left_(pieces),
+        order_(std::move(order)),
+        claim_(std::move(claim)),
+        reply_(std::move(reply)) {}
+
+  void answered(const Piece& piece, Answer answer) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (std::size_t i = 0; i < piece.claim.parts.size() && i < answer.fences.size(); ++i)
+        fences_[piece.claim.parts[i].resource] = answer.fences[i];
+      if (!answer_ || rank(answer.verdict) < rank(answer_->verdict)) answer_ = std::move(answer);
+      if (--left_ > 0) return;
+    }
+    answer_->fences.clear();
+    if (answer_->verdict == Verdict::granted && !fences_.empty()) {
+      for (const auto& part : claim_.parts) answer_->fences.push_back(fences_[part.resource]);
+    }
+    reply_(std::move(*answer_));
+  }
+
+ private:
+  [[nodiscard]] std::ptrdiff_t rank(Verdict verdict) const {
+    return std::find(order_.begin(), order_.end(), verdict) - order_.begin();
+  }
+
+  std::mutex mutex_;
+  std::size_t left_;
+  const std::vector<Verdict> order_;
+  const Claim claim_;
+  const Reply reply_;
+  std::optional<Answer> answer_;
+  std::map<std::string, Fence> fences_;
+};
+
+Store::Store(std::unique_ptr<Common> common, std::unique_ptr<Realm> realm, Traits traits)
+    : traits_(std::move(traits)), common_(std::move(common)), realm_(std::move(realm)) {}
+
+// No callback may run once the realm goes.
+Store::~Store() { common_->loop.stop(); }
+
+std::vector<Store::PiecePtr> Store::cut(const Claim& claim, bool queue, Call call) const {
+  call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
+  if (common_->names.prefix().empty()) {
+    for (const auto& part : claim.parts) (void)common_->names.of(part.resource);
+  }
+  if (!realm_->spread()) {
+    return {std::make_shared<const Piece>(
+        Piece{.claim = claim, .slot = 0, .queue = queue, .call = call})};
+  }
+  std::map<std::uint16_t, Claim> by_slot;
+  for (const auto& part : claim.parts) {
+    const auto slot = slot_of(common_->names.of(part.resource).lock);
+    auto [it, fresh] = by_slot.try_emplace(slot, claim);
+    if (fresh) it->second.parts.clear();
+    it->second.parts.push_back(part);
+  }
+  std::vector<PiecePtr> pieces;
+  for (auto& [slot, part] : by_slot) {
+    pieces.push_back(std::make_shared<const Piece>(
+        Piece{.claim = std::move(part), .slot = slot, .queue = queue, .call = call}));
+  }
+  // A hold that gets stronger may have to wait; the others go over at once, and must not before.
+  if (!claim.instead_of.empty()) {
+    std::stable_partition(pieces.begin(), pieces.end(), [](const PiecePtr& piece) {
+      return std::any_of(piece->claim.parts.begin(), piece->claim.parts.end(),
+                         [](const Part& part) { return part.mode == Mode::exclusive; });
+    });
+  }
+  return pieces;
+}
+
+void Store::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
+  try {
+    auto pieces = cut(claim, queue, call);
+    if (pieces.size() == 1) return acquire_piece(pieces.front(), std::move(reply));
+    std::make_shared<Sequence>(*this, claim, std::move(pieces), std::move(reply))->next();
+  } catch (const Error& error) {
+    reply(Answer::failed(error));
+  }
+}
+
+void Store::acquire_piece(const PiecePtr& piece, Reply reply) {
+  run(Scripts::all().acquire, piece, [this, piece, reply = std::move(reply)](Answer answer) {
+    if (answer.verdict != Verdict::queued) return reply(std::move(answer));
+    // The first one of a client to wait: asks again when its turn can be told.
+    const auto again = [this, piece, reply, answer](bool listening) {
+      if (!listening) return reply(answer);
+      run(Scripts::all().acquire, piece, reply);
+    };
+    if (realm_->listen(piece->slot, again)) reply(std::move(answer));
+  });
+}
+
+void Store::renew(const Claim& claim, Call call, Reply reply) {
+  try {
+    const auto pieces = cut(claim, false, call);
+    if (pieces.size() == 1) return run(Scripts::all().renew, pieces.front(), std::move(reply));
+    const auto round = std::make_shared<Round>(
+        pieces.size(), std::vector{Verdict::lost, Verdict::unknown, Verdict::granted}, claim,
+        std::move(reply));
+    for (const auto& piece : pieces) {
+      run(Scripts::all().renew, piece,
+          [round, piece](Answer answer) { round->answered(*piece, std::move(answer)); });
+    }
+  } catch (const Error& error) {
+    reply(Answer::failed(error));
+  }
+}
+
+void Store::release(const Claim& claim, Call call, Reply reply) {
+  try {
+    const auto pieces = cut(claim, false, call);
+    if (pieces.size() == 1) return run(Scripts::all().release, pieces.front(), std::move(reply));
+    const auto round = std::make_shared<Round>(
+        pieces.size(),
+        std::vector{Verdict::unknown, Verdict::granted, Verdict::queued, Verdict::lost}, claim,
+        std::move(reply));
+    for (const auto& piece : pieces) {
+      run(Scripts::all().release, piece,
+          [round, piece](Answer answer) { round->answered(*piece, std::move(answer)); });
+    }
+  } catch (const Error& error) {
+    reply(Answer::failed(error));
+  }
+}
+
+void Store::run(const Script& script, const PiecePtr& piece, Reply reply) {
+  const bool releases = &script == &Scripts::all().release;
+  realm_->run(
+      piece->slot, script,
+      [&](const ClaimStyle& style) {
+        return words_of(piece->claim, piece->queue, common_->names, style);
+      },
+      piece->call,
+      [this, piece, releases, reply = std::move(reply)](const Outcome& outcome) {
+        if (!outcome.reply) return reply(Answer::failed(*outcome.failure));
+        if (is_error(*outcome.reply))
+          return reply(Answer::failed(to_error(text_of(*outcome.reply), traits_.where)));
+        reply(releases ? release_answer(*outcome.reply)
+                       : acquire_answer(*outcome.reply, piece->claim, traits_.where));
+      });
+}
+
+void Store::inspect(const Query& query, Call call, Report report) {
+  call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
+  std::make_shared<Inspection>(*realm_, common_->names, query, call, std::move(report))->start();
+}
+
+}  // namespace interlock::redis

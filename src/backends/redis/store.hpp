@@ -1,0 +1,63 @@
+// The Redis store, wherever its keys are. README.md describes the keys.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/redis/realm.hpp"
+
+namespace interlock::redis {
+
+/// Everything a client has: what its realm needs, too.
+struct Common {
+  explicit Common(std::string prefix) : names(std::move(prefix)) {}
+
+  KeyNames names;
+  WakeSink sink;
+  Loop loop;
+
+  /// Hands on what a message says.
+  [[nodiscard]] WakeSink wake() {
+    return [this](const Owner& owner) {
+      if (sink) sink(owner);
+    };
+  }
+};
+
+class Store final : public Backend {
+ public:
+  Store(std::unique_ptr<Common> common, std::unique_ptr<Realm> realm, Traits traits);
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  ~Store() override;
+
+  [[nodiscard]] const Traits& traits() const noexcept override { return traits_; }
+  void acquire(const Claim& claim, bool queue, Call call, Reply reply) override;
+  void renew(const Claim& claim, Call call, Reply reply) override;
+  void release(const Claim& claim, Call call, Reply reply) override;
+  void inspect(const Query& query, Call call, Report report) override;
+  void on_wake(WakeSink sink) override { common_->sink = std::move(sink); }
+  void lend(Signal& signal, TimePoint until) override { common_->loop.lend(signal, until); }
+
+ private:
+  /// A claim, or those parts of it that lie in one slot.
+  struct Piece {
+    Claim claim;
+    std::uint16_t slot = 0;
+    bool queue = false;
+    Call call;
+  };
+  using PiecePtr = std::shared_ptr<const Piece>;
+  class Sequence;
+  class Round;
+
+  [[nodiscard]] std::vector<PiecePtr> cut(const Claim& claim, bool queue, Call call) const;
+  void acquire_piece(const PiecePtr& piece, Reply reply);
+  void run(const Script& script, const PiecePtr& piece, Reply reply);
+
+  Traits traits_;
+  std::unique_ptr<Common> common_;
+  std::unique_ptr<Realm> realm_;
+};
+
+}  // namespace interlock::redis
