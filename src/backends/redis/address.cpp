@@ -87,8 +87,8 @@ std::string Endpoint::to_string() const {
   return (host.find(':') != std::string::npos ? "[" + host + "]" : host) + ":" + port;
 }
 
-Endpoint Endpoint::parse(std::string_view text) {
-  Endpoint endpoint;
+Endpoint Endpoint::parse(std::string_view text, const std::string& default_port) {
+  Endpoint endpoint{.host = {}, .port = default_port, .socket = {}};
   std::string_view port;
   if (text.starts_with('[')) {
     const auto close = text.find(']');
@@ -119,7 +119,7 @@ int database_of(std::string_view path) {
   return path.size() < 2 ? 0 : number(path.substr(1), 1 << 20, "the database");
 }
 
-Settings Settings::take_from(Url& url) {
+Settings Settings::take_from(Url& url, const std::string& default_port) {
   Settings settings;
   settings.access.user = url.user;
   settings.access.password = secret(url, url.password);
@@ -150,7 +150,7 @@ Settings Settings::take_from(Url& url) {
   }
   for (std::string_view rest = url.authority; !rest.empty();) {
     const auto comma = std::min(rest.find(','), rest.size());
-    settings.endpoints.push_back(Endpoint::parse(rest.substr(0, comma)));
+    settings.endpoints.push_back(Endpoint::parse(rest.substr(0, comma), default_port));
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   if (settings.endpoints.empty()) refuse("it needs a host, like redis://localhost:6379");

@@ -56,7 +56,10 @@ void Inspection::look() {
   for (const auto& name : names) {
     realm_.run(
         slot_of(names_.of(name).lock), Scripts::all().inspect,
-        [&](const ClaimStyle&) { return inspect_words(name, names_); }, how_,
+        [self = shared_from_this(), name](const ClaimStyle&) {
+          return inspect_words(name, self->names_);
+        },
+        how_,
         [self = shared_from_this(), name](const Outcome& outcome) { self->looked(outcome, name); });
   }
 }

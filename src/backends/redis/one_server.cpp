@@ -7,10 +7,10 @@ std::string fresh_channel(const KeyNames& names) {
 }
 
 OneServer::OneServer(Loop& loop, const KeyNames& names, std::string where, const Endpoint& endpoint,
-                     const Access& access, WakeSink wake)
+                     const Access& access, WakeSink wake, Server::Kind kind)
     : style_{.fence = names.fence(), .channel = fresh_channel(names)},
       server_(std::make_shared<Server>(loop, std::move(where), endpoint, access, style_.channel,
-                                       std::move(wake))) {}
+                                       std::move(wake), kind)) {}
 
 void OneServer::run(std::uint16_t /*slot*/, const Script& script, const MakeWords& words, Call how,
                     Server::Then then) {

@@ -91,6 +91,8 @@ Error to_error(std::string_view text, const std::string& node) {
   const auto said = " (" + printable(text, 200) + ")";
   const auto known = std::find_if(kMeanings.begin(), kMeanings.end(),
                                   [&](const Meaning& m) { return m.code == code; });
+  if (text.find("access a non local key") != std::string_view::npos)
+    return {Errc::unreachable, "the cluster is moving this key" + said, where};
   if (known == kMeanings.end()) return {Errc::refused, "the server refused" + said, where};
   return {known->errc, known->words + said, where};
 }

@@ -40,7 +40,7 @@ class Realm {
 class OneServer : public Realm {
  public:
   OneServer(Loop& loop, const KeyNames& names, std::string where, const Endpoint& endpoint,
-            const Access& access, WakeSink wake);
+            const Access& access, WakeSink wake, Server::Kind kind = {});
 
   void run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
            Server::Then then) override;

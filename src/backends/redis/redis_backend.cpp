@@ -1,4 +1,6 @@
 // Redis URLs.
+#include "backends/redis/cluster.hpp"
+#include "backends/redis/sentinel.hpp"
 #include "backends/redis/store.hpp"
 #include "interlock/stores.hpp"
 
@@ -36,7 +38,64 @@ std::unique_ptr<Backend> open_one(Url url) {
                                  traits_of(std::move(where), settings));
 }
 
+std::string list(const std::vector<Endpoint>& endpoints) {
+  std::string text;
+  for (const auto& endpoint : endpoints) text += (text.empty() ? "" : ",") + endpoint.to_string();
+  return text;
+}
+
+// redis+sentinel://s1,s2,s3/master-name[/database]
+std::unique_ptr<Backend> open_sentinel(Url url) {
+  Sentinel::Plan plan;
+  Url of_sentinel = url;  // its own credentials, and the same certificates
+  of_sentinel.user = url.take("sentinel-user");
+  of_sentinel.password.clear();
+  for (const auto* name : {"password-file", "password-env"}) {
+    of_sentinel.query.erase(name);
+    if (auto value = url.take(std::string("sentinel-") + name); !value.empty())
+      of_sentinel.query[name] = std::move(value);
+  }
+  auto settings = Settings::take_from(url, "26379");
+  url.expect_all_taken(
+      Settings::options({"sentinel-user", "sentinel-password-file", "sentinel-password-env"}));
+  auto path = url.path.empty() ? url.path : url.path.substr(1);
+  if (const auto slash = path.find('/'); slash != std::string::npos) {
+    settings.access.database = database_of(path.substr(slash));
+    path.resize(slash);
+  }
+  if (path.empty()) {
+    throw Error(
+        Errc::invalid,
+        "the store's URL: Sentinel needs the master's name: redis+sentinel://s1,s2,s3/name");
+  }
+  plan.sentinel_access = Settings::take_from(of_sentinel).access;
+  plan.sentinels = settings.endpoints;
+  plan.master = path;
+  plan.access = settings.access;
+  plan.where = url.scheme + "://" + list(plan.sentinels) + "/" + plan.master;
+  auto traits = traits_of(plan.where, settings);
+  auto common = std::make_unique<Common>(settings.prefix);
+  auto realm = std::make_unique<Sentinel>(common->loop, common->names, plan, common->wake());
+  return std::make_unique<Store>(std::move(common), std::move(realm), std::move(traits));
+}
+
+std::unique_ptr<Backend> open_cluster(Url url) {
+  auto settings = Settings::take_from(url);
+  url.expect_all_taken(Settings::options());
+  if (settings.access.database != 0 || url.path.size() > 1) {
+    throw Error(Errc::invalid, "the store's URL: a cluster has no databases");
+  }
+  auto traits = traits_of(url.scheme + "://" + list(settings.endpoints), settings);
+  traits.atomic_claims = false;
+  auto common = std::make_unique<Common>(settings.prefix);
+  auto realm = std::make_unique<Cluster>(common->loop, common->names, settings.endpoints,
+                                         settings.access, common->wake());
+  return std::make_unique<Store>(std::move(common), std::move(realm), std::move(traits));
+}
+
 std::unique_ptr<Backend> open(Url url, const std::shared_ptr<Clock>& /*the server's*/) {
+  if (url.scheme.ends_with("+sentinel")) return open_sentinel(std::move(url));
+  if (url.scheme.ends_with("+cluster")) return open_cluster(std::move(url));
   return open_one(std::move(url));
 }
 
@@ -47,7 +106,8 @@ namespace stores {
 
 StoreEntry redis() {
   return {.name = "redis",
-          .schemes = {"redis", "rediss", "redis+unix"},
+          .schemes = {"redis", "rediss", "redis+unix", "redis+sentinel", "rediss+sentinel",
+                      "redis+cluster", "rediss+cluster"},
           .example = "redis://localhost:6379",
           .open = &interlock::redis::open};
 }

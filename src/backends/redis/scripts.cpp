@@ -13,6 +13,7 @@ namespace interlock::redis {
 
 namespace {
 
+constexpr std::array kOtherKeys = {"holders", "ends", "writers", "alive", "waiting"};
 constexpr std::string_view kForeign = "another program's lock, not one of Interlock";
 
 Script make_script(std::initializer_list<std::string_view> files) {
@@ -106,7 +107,8 @@ Words words_of(const Claim& claim, bool queue, const KeyNames& names, const Clai
                       who.identity.empty() && claim.instead_of.empty() && !who.host.empty();
   Words words;
   words.reserve(claim.parts.size() * 4 + 12);
-  words.push_back(std::to_string(claim.parts.size() * 3 + 1));
+  const std::size_t others = style.in_cluster ? kOtherKeys.size() : 0;
+  words.push_back(std::to_string(claim.parts.size() * (3 + others) + 1));
   for (const auto& part : claim.parts) {
     auto keys = names.of(part.resource);
     words.push_back(std::move(keys.lock));
@@ -114,6 +116,11 @@ Words words_of(const Claim& claim, bool queue, const KeyNames& names, const Clai
     words.push_back(std::move(keys.who));
   }
   words.push_back(style.fence);
+  if (style.in_cluster) {
+    for (const auto& part : claim.parts) {
+      for (const auto* key : kOtherKeys) words.push_back(names.side(part.resource) + key);
+    }
+  }
   words.push_back(claim.owner.to_string());
   words.push_back(std::to_string(std::chrono::ceil<milliseconds>(claim.ttl).count()));
   words.emplace_back(simple ? "simple" : "claim");

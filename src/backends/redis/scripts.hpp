@@ -32,6 +32,7 @@ struct ClaimStyle {
   std::string fence;    ///< the key of the counter
   std::string channel;  ///< where to wake whoever asks
   std::string_view publish = "PUBLISH";
+  bool in_cluster = false;  ///< every key is named, so that the server can see if one is missing
 };
 
 Words words_of(const Claim& claim, bool queue, const KeyNames& names, const ClaimStyle& style);

@@ -180,6 +180,8 @@ std::size_t Socket::read(char* to, std::size_t most) {
   fail("reading: " + reason(errno));
 }
 
+bool Socket::has_more() const noexcept { return tls_ && SSL_pending(tls_.get()) > 0; }
+
 std::size_t Socket::write(const char* from, std::size_t size) {
   if (tls_) {
     ERR_clear_error();

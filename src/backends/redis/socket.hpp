@@ -30,6 +30,8 @@ class Socket {
 
   /// As many bytes as can be had now: 0 if none. Throws Error (unreachable) at the end.
   std::size_t read(char* to, std::size_t most);
+  /// Bytes that poll does not know of.
+  [[nodiscard]] bool has_more() const noexcept;
   std::size_t write(const char* from, std::size_t size);
 
  private:

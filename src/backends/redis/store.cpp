@@ -191,7 +191,7 @@ void Store::run(const Script& script, const PiecePtr& piece, Reply reply) {
   const bool releases = &script == &Scripts::all().release;
   realm_->run(
       piece->slot, script,
-      [&](const ClaimStyle& style) {
+      [this, piece](const ClaimStyle& style) {
         return words_of(piece->claim, piece->queue, common_->names, style);
       },
       piece->call,
