@@ -309,8 +309,8 @@ Answer Engine::release_and_wait(const Claim& claim, TimePoint deadline) {
               [&](Call how, Reply reply) { backend_->release(claim, how, std::move(reply)); });
 }
 
-void Engine::forget(const Claim& claim) {
-  std::make_shared<Forget>(shared_from_this(), claim)->start();
+void Engine::forget(const Claim& claim, std::function<void(const Answer&)> done) {
+  std::make_shared<Forget>(shared_from_this(), claim, std::move(done))->start();
 }
 
 bool Engine::listen(const Owner& owner, std::weak_ptr<Listener> listener) {
