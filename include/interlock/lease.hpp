@@ -92,7 +92,7 @@ class [[nodiscard]] Lease {
   /// The same without blocking: `then` is called on the client's callback thread (see
   /// ClientOptions::executor). A store that does not answer is asked again in the background until
   /// the TTL has ended; then the state is `lost`.
-  void release(std::function<void(LeaseState)> then);
+  void async_release(std::function<void(LeaseState)> then);
   /// The same for coroutines: `co_await lease.async_release();`
   [[nodiscard]] auto async_release();
   /// Gives back some of several resources and keeps the rest. Names that are not held here are
@@ -139,7 +139,7 @@ class Releasing {
   explicit Releasing(Lease& lease) : lease_(lease) {}
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> caller) {
-    lease_.release([this, caller](LeaseState state) {
+    lease_.async_release([this, caller](LeaseState state) {
       state_ = state;
       caller.resume();
     });

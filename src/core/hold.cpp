@@ -242,7 +242,7 @@ LeaseState Hold::release(Duration timeout) {
       {.resource = resource(), .node = answer.why->node(), .maybe_held = true});
 }
 
-void Hold::release(std::function<void(LeaseState)> then) {
+void Hold::async_release(std::function<void(LeaseState)> then) {
   const auto now = engine_->now();
   if (const auto over = begin_release(now)) {
     return engine_->deliver([then = std::move(then), state = *over] { then(state); });

@@ -41,7 +41,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   bool extend(Duration ttl);
   LeaseState release() { return release(engine_->traits().call_timeout); }
   LeaseState release(const std::vector<std::string>& resources);
-  void release(std::function<void(LeaseState)> then);
+  void async_release(std::function<void(LeaseState)> then);
   bool change(Mode from, Mode to, const Wait& wait);
   bool tie_to(std::optional<std::int64_t> process);
   [[nodiscard]] std::string token() const;

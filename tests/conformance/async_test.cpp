@@ -211,18 +211,18 @@ TEST_P(Async, AReleaseNeedsNoThreadEither) {
   const auto locks = client();
   auto lease = Mutex(locks, "r").acquire();
   std::promise<LeaseState> first;
-  lease.release([&](LeaseState state) { first.set_value(state); });
+  lease.async_release([&](LeaseState state) { first.set_value(state); });
   EXPECT_EQ(first.get_future().get(), LeaseState::released);
   EXPECT_EQ(lease.state(), LeaseState::released);
   EXPECT_EQ(holders("r"), 0U);
   std::promise<LeaseState> second;
-  lease.release([&](LeaseState state) { second.set_value(state); });
+  lease.async_release([&](LeaseState state) { second.set_value(state); });
   EXPECT_EQ(second.get_future().get(), LeaseState::released) << "releasing twice is fine";
 
   auto taken = Mutex(locks, "r", {.ttl = 30s, .renew = false}).acquire();
   store().break_hold("r");
   std::promise<LeaseState> third;
-  taken.release([&](LeaseState state) { third.set_value(state); });
+  taken.async_release([&](LeaseState state) { third.set_value(state); });
   EXPECT_EQ(third.get_future().get(), LeaseState::lost);
 }
 
