@@ -146,7 +146,8 @@ double rate_of_pipeline(int port) {
                       .instead_of = {}};
     const auto words = redis::words_of(claim, true, names, style);
     acquires += redis::call(redis::Scripts::all().acquire, words, false);
-    releases += redis::call(redis::Scripts::all().release, words, false);
+    releases += redis::call(redis::Scripts::all().release,
+                            redis::release_words(claim, names, style), false);
   }
   redisContext* context = redisConnect("127.0.0.1", port);
   const auto time = bench::nanoseconds([&] {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <new>
 
 #include "core/text.hpp"
 
@@ -44,22 +43,33 @@ bool is_code(std::string_view word) {
 
 }  // namespace
 
-std::string command(std::span<const std::string_view> words) {
-  std::vector<const char*> texts;
-  std::vector<std::size_t> sizes;
-  texts.reserve(words.size());
-  sizes.reserve(words.size());
+namespace {
+
+void append_size(std::string& bytes, char kind, std::size_t size) {
+  std::array<char, 24> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), size).ptr;
+  bytes += kind;
+  bytes.append(text.data(), end);
+  bytes += "\r\n";
+}
+
+}  // namespace
+
+void Words::begin(std::size_t size) { append_size(bytes_, '$', size); }
+
+std::string command(std::initializer_list<std::string_view> words, const Words& more) {
+  std::string bytes;
+  std::size_t size = 16 + more.bytes().size();
+  for (const auto word : words) size += word.size() + 16;
+  bytes.reserve(size);
+  append_size(bytes, '*', words.size() + more.count());
   for (const auto word : words) {
-    texts.push_back(word.data());
-    sizes.push_back(word.size());
+    append_size(bytes, '$', word.size());
+    bytes += word;
+    bytes += "\r\n";
   }
-  char* bytes = nullptr;
-  const auto size =
-      redisFormatCommandArgv(&bytes, static_cast<int>(words.size()), texts.data(), sizes.data());
-  if (size < 0) throw std::bad_alloc();
-  std::string result(bytes, static_cast<std::size_t>(size));
-  redisFreeCommand(bytes);
-  return result;
+  bytes += more.bytes();
+  return bytes;
 }
 
 std::int64_t number_of(const redisReply& reply) {

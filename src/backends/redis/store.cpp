@@ -101,14 +101,16 @@ Store::Store(std::unique_ptr<Common> common, std::unique_ptr<Realm> realm, Trait
 // No callback may run once the realm goes.
 Store::~Store() { common_->loop.stop(); }
 
-std::vector<Store::PiecePtr> Store::cut(const Claim& claim, bool queue, Call call) const {
+std::vector<Store::PiecePtr> Store::cut(const Claim& whole, bool queue, Call call) const {
+  Claim claim = whole;
+  if (!claim.who) claim.who = std::make_shared<const Who>();
   call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
   if (common_->names.prefix().empty()) {
     for (const auto& part : claim.parts) (void)common_->names.of(part.resource);
   }
   if (!realm_->spread()) {
     return {std::make_shared<const Piece>(
-        Piece{.claim = claim, .slot = 0, .queue = queue, .call = call})};
+        Piece{.claim = std::move(claim), .slot = 0, .queue = queue, .call = call})};
   }
   std::map<std::uint16_t, Claim> by_slot;
   for (const auto& part : claim.parts) {
@@ -191,8 +193,9 @@ void Store::run(const Script& script, const PiecePtr& piece, Reply reply) {
   const bool releases = &script == &Scripts::all().release;
   realm_->run(
       piece->slot, script,
-      [this, piece](const ClaimStyle& style) {
-        return words_of(piece->claim, piece->queue, common_->names, style);
+      [this, piece, releases](const ClaimStyle& style) {
+        return releases ? release_words(piece->claim, common_->names, style)
+                        : words_of(piece->claim, piece->queue, common_->names, style);
       },
       piece->call,
       [this, piece, releases, reply = std::move(reply)](const Outcome& outcome) {

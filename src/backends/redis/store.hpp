@@ -51,7 +51,7 @@ class Store final : public Backend {
   class Sequence;
   class Round;
 
-  [[nodiscard]] std::vector<PiecePtr> cut(const Claim& claim, bool queue, Call call) const;
+  [[nodiscard]] std::vector<PiecePtr> cut(const Claim& whole, bool queue, Call call) const;
   void acquire_piece(const PiecePtr& piece, Reply reply);
   void run(const Script& script, const PiecePtr& piece, Reply reply);
 

@@ -47,10 +47,9 @@ if instead ~= '' then
   end
 end
 
-local may_queue = ARGV[8] == '1'
 local one_shot = not ticket and not may_queue and instead == ''
 if not ticket then
-  ticket = (instead ~= '' and '0' or '1') .. string.format('%08x', 2147483647 - tonumber(ARGV[9])) ..
+  ticket = (instead ~= '' and '0' or '1') .. string.format('%08x', 2147483647 - tonumber(lines[3])) ..
     string.format('%016.0f', next_number()) .. owner
 end
 

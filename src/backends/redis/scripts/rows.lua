@@ -9,14 +9,23 @@
 --   alive    sorted set: ticket -> when its place is forgotten, in ms
 --   waiting  hash: owner -> ticket, newline, record
 --
--- A record is number, owner, spec, priority, channel, identity, label, host, pid, tied: a line each.
--- The number is the fence, or in the queue the ticket's number; both are microseconds of the
--- server's clock, so they also say since when. A ticket begins with 0 if its owner holds already
--- and wants more, else with 1; then come its priority, its number and its owner.
+-- ARGV[3] and the records are lines of text. A record is
+--     number, owner, flags, spec, priority, channel, identity, label, host, pid, tied
+-- and ARGV[3] the same from the flags on, with the specs of the other parts at its end. The flags
+-- are: 1 if it may queue, else 0; P or S for PUBLISH or SPUBLISH; and the owner to take over from. A spec
+-- is a letter for the mode (e, s, n), slots:capacity:ancestor. The number is the fence, or in the
+-- queue the ticket's number; both are microseconds of the server's clock, so they also say since
+-- when. A ticket begins with 0 if its owner holds already and wants more, else with 1; then come
+-- its priority, its number and its owner.
 local call = redis.call
-local owner, ttl, tail, home = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5]
-local identity, instead = ARGV[6], ARGV[7]
-local parts = #ARGV - 10
+if not ARGV[3] then ARGV[3] = ARGV[2] .. '\ne1:0:0\n0\n\n\n\n\n0\n1' end
+local lines = {}
+for line in string.gmatch(ARGV[3], '([^\n]*)\n?') do lines[#lines + 1] = line end
+local owner, ttl, flags, home, identity = ARGV[1], tonumber(ARGV[2]), lines[1], lines[4], lines[5]
+local may_queue, instead = string.sub(flags, 1, 1) == '1', string.sub(flags, 3)
+local publish = string.sub(flags, 2, 2) == 'S' and 'SPUBLISH' or 'PUBLISH'
+local tail = '\n' .. table.concat(lines, '\n', 3, 9)
+local parts = #lines - 9
 local FENCE = KEYS[3 * parts + 1]
 local TICKET_MS = 3000  -- a place in the queue lasts this long without a heartbeat
 local WOKEN_MS = 1000   -- and this long when its owner was told that it is its turn
@@ -40,7 +49,7 @@ local function save_counter()
 end
 
 local function make_record(number, spec)
-  return string.format('%.0f', number) .. '\n' .. owner .. '\n' .. spec .. tail
+  return string.format('%.0f', number) .. '\n' .. owner .. '\n' .. flags .. '\n' .. spec .. tail
 end
 
 local function parse(record)
@@ -48,7 +57,7 @@ local function parse(record)
   local r = {}
   r.number, r.owner, r.spec, r.mode, r.slots, r.capacity, r.ancestor, r.priority, r.home,
     r.identity, r.label =
-    string.match(record, '^(%d+)\n(%x+)\n((%l)(%d+):(%d+):(%d))\n(%-?%d+)\n([^\n]*)\n([^\n]*)\n([^\n]*)')
+    string.match(record, '^(%d+)\n(%x+)\n[^\n]*\n((%l)(%d+):(%d+):(%d))\n(%-?%d+)\n([^\n]*)\n([^\n]*)\n([^\n]*)')
   if not r.number then return nil end
   r.number, r.slots = tonumber(r.number), tonumber(r.slots)
   return r
@@ -113,7 +122,7 @@ end
 
 -- How many listen there. In a cluster the channel may have moved away, and then nobody does.
 local function tell(channel, about)
-  local listeners = redis.pcall(ARGV[10], channel, about)
+  local listeners = redis.pcall(publish, channel, about)
   return type(listeners) == 'number' and listeners or 0
 end
 
@@ -188,7 +197,7 @@ end
 local function open_row(i)
   local queue = KEYS[3 * i - 1]
   local side = string.sub(queue, 1, -6)
-  local spec = ARGV[10 + i]
+  local spec = i == 1 and lines[2] or lines[8 + i]
   local mode, slots, capacity = string.match(spec, '^(%l)(%d+):(%d+)')
   local row = {
     lock = KEYS[3 * i - 2], queue = queue, who = KEYS[3 * i],
