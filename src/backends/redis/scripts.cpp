@@ -13,7 +13,7 @@ namespace interlock::redis {
 
 namespace {
 
-constexpr std::array kOtherKeys = {"holders", "ends", "writers", "alive", "waiting"};
+constexpr std::array kOtherKeys = {"holders", "ends", "waiting"};
 constexpr std::string_view kForeign = "another program's lock, not one of Interlock";
 
 Script make_script(std::initializer_list<std::string_view> files) {
@@ -129,16 +129,17 @@ bool is_simple(const Claim& claim) {
 
 void add_arguments(Words& words, const Claim& claim, bool queue, const ClaimStyle& style) {
   const Who& who = *claim.who;
-  std::string others;
-  for (std::size_t i = 1; i < claim.parts.size(); ++i) others += "\n" + spec_of(claim.parts[i]);
   words.add(claim.owner.to_string());
   words.add(std::to_string(std::chrono::ceil<milliseconds>(claim.ttl).count()));
   words.add(queue ? "1" : "0", style.publish.substr(0, 1),
             claim.instead_of.empty() ? "" : claim.instead_of.to_string(), "\n",
             spec_of(claim.parts.front()), "\n", std::to_string(claim.priority), "\n", style.channel,
             "\n", who.identity, "\n", who.label, "\n", who.host, "\n", std::to_string(who.pid),
-            who.tied ? "\n1" : "\n0", others);
-  if (!is_simple(claim)) words.add("claim");
+            who.tied ? "\n1" : "\n0");
+  if (is_simple(claim)) return;
+  std::string others;
+  for (std::size_t i = 1; i < claim.parts.size(); ++i) others += spec_of(claim.parts[i]) + "\n";
+  words.add(others);
 }
 
 }  // namespace
@@ -232,8 +233,8 @@ Words inspect_words(const std::string& resource, const KeyNames& names) {
 ResourceState to_state(const redisReply& reply, const std::string& resource, bool shows_foreign) {
   ResourceState state{.resource = resource};
   const auto all = elements_of(reply);
-  if (all.size() != 8) return state;
-  const auto now = number_of(*all[7]);
+  if (all.size() != 7) return state;
+  const auto now = number_of(*all[6]);
   const auto times = [](const redisReply& list) {
     std::map<std::string_view, std::int64_t> found;
     const auto words = elements_of(list);
@@ -277,16 +278,15 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
     }
   }
 
-  const auto alive = times(*all[6]);
   std::map<std::string_view, Entry> queue;  // by ticket
   for (const auto* text : elements_of(*all[5])) {
     auto rest = text_of(*text);
+    const auto ends = to_number<std::int64_t>(next_line(rest));
     const auto ticket = next_line(rest);
-    const auto end = alive.find(ticket);
     auto record = parse_record(rest);
-    if (!record || end == alive.end() || end->second <= now) continue;
+    if (!record || ends <= now) continue;
     record->entry.age = since(record->number, now);
-    record->entry.remaining = milliseconds(end->second - now);
+    record->entry.remaining = milliseconds(ends - now);
     if (record->entry.mode == Mode::slots) state.capacity = record->capacity;
     queue.emplace(ticket, std::move(record->entry));
   }

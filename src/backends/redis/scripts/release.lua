@@ -7,11 +7,11 @@ for _, row in ipairs(rows) do
     -- Taken away by somebody else: its holder should look.
     if hold.home ~= home and hold.home ~= '' then tell(hold.home, owner) end
   end
-  local text = call('HGET', row.waiting, owner)
-  if text then
-    leave_queue(row, string.sub(text, 1, 57), owner)
+  local entry = call('HGET', row.waiting, owner)
+  if entry then
+    leave_queue(row, match(entry, '\n([^\n]*)'))
     queued = true
   end
-  if hold or text or released then wake_next(row) end
+  if hold or entry or released then wake_next(row) end
 end
 return held and 1 or queued and 2 or 0
