@@ -84,20 +84,22 @@ void Link::send(TimePoint now) {
   out_done_ = 0;
 }
 
-void Link::ready(TimePoint now, Finished& finished) {
+void Link::ready(TimePoint now, Finished& finished, bool soon) {
   if (!socket_) return;
   try {
-    if (opened_) receive(finished);
+    if (opened_) receive(finished, soon);
   } catch (const Error& error) {
     drop(error, now, finished);
   }
   advance(now, finished);
 }
 
-void Link::receive(Finished& finished) {
+void Link::receive(Finished& finished, bool soon) {
   std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   for (std::size_t got = buffer.size(); got == buffer.size() || socket_->has_more();) {
-    got = socket_->read(buffer.data(), buffer.size());
+    got = soon ? socket_->read_soon(buffer.data(), buffer.size())
+               : socket_->read(buffer.data(), buffer.size());
+    soon = false;
     if (got == 0) return;
     if (redisReaderFeed(reader_.get(), buffer.data(), got) != REDIS_OK)
       throw Error(Errc::unreachable, "the server speaks no Redis protocol");

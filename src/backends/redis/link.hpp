@@ -82,8 +82,12 @@ class Link {
 
   /// Does what can be done now: connects, sends, gives up what took too long.
   void advance(TimePoint now, Finished& finished);
-  /// The socket is ready.
-  void ready(TimePoint now, Finished& finished);
+  /// The socket is ready; or, `soon`, it is worth to sleep for a moment until it is.
+  void ready(TimePoint now, Finished& finished, bool soon = false);
+  /// An answer is on its way, and nothing else to do.
+  [[nodiscard]] bool expects_answer() const noexcept {
+    return greeted_ && !sent_.empty() && out_.empty() && socket_->can_read_soon();
+  }
 
   /// To poll: the descriptor (-1: none) and for what; and when to `advance` at the latest.
   [[nodiscard]] int fd() const noexcept { return socket_ ? socket_->fd() : -1; }
@@ -113,7 +117,7 @@ class Link {
   void open(TimePoint now);
   void greet();
   void send(TimePoint now);
-  void receive(Finished& finished);
+  void receive(Finished& finished, bool soon);
   void take(Response reply, Finished& finished);
   void take_greeting(const redisReply& reply, Finished& finished);
   [[nodiscard]] Outcome failure(const Error& why, bool sent) const;

@@ -71,6 +71,7 @@ class Loop {
   void take_posts(TimePoint now, Finished& finished);
   /// Sleeps until something happens, and handles it.
   void wait(Signal& signal, TimePoint until, Finished& finished);
+  bool wait_for_answer(Signal& signal, TimePoint until, Finished& finished);
   [[nodiscard]] bool needed() const { return watched_ || !posts_.empty(); }
   void run();
 
