@@ -34,6 +34,12 @@ std::shared_ptr<Engine> Engine::make(std::unique_ptr<Backend> backend, ClientOpt
     const OnStoreThread here;
     if (const auto self = weak.lock()) self->wake(owner);
   });
+  engine->backend_->on_warning([weak = engine->weak_from_this()](const Error& warning) {
+    const OnStoreThread here;
+    static const Claim none;
+    if (const auto self = weak.lock())
+      self->observe({.event = Event::warned, .claim = none, .error = &warning});
+  });
   call_at_exit(engine);
   return engine;
 }

@@ -115,6 +115,8 @@ std::vector<std::string_view> Settings::options(std::vector<std::string_view> mo
   return more;
 }
 
+int small_number(std::string_view text, const char* what) { return number(text, 1000, what); }
+
 int database_of(std::string_view path) {
   return path.size() < 2 ? 0 : number(path.substr(1), 1 << 20, "the database");
 }

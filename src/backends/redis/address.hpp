@@ -62,6 +62,8 @@ struct Settings {
   static std::vector<std::string_view> options(std::vector<std::string_view> more = {});
 };
 
+/// 0 to 1000. Throws Error (invalid) that names the option.
+int small_number(std::string_view text, const char* what);
 /// "/3" names database 3. Throws Error (invalid).
 int database_of(std::string_view path);
 

@@ -38,12 +38,13 @@ std::string name_of(const Endpoint& endpoint) { return "redis+cluster://" + endp
 }  // namespace
 
 Cluster::Cluster(Loop& loop, const KeyNames& names, std::vector<Endpoint> seeds, Access access,
-                 WakeSink wake)
+                 WakeSink wake, WarnSink warn)
     : loop_(loop),
       names_(names),
       seeds_(std::move(seeds)),
       access_(std::move(access)),
       wake_(std::move(wake)),
+      warn_(std::move(warn)),
       texts_(texts_in_slots(names.prefix())),
       owners_(kSlots) {}
 
@@ -53,6 +54,11 @@ Cluster::NodePtr Cluster::node_at(const Endpoint& endpoint) {
     node = std::make_shared<Node>();
     node->server = std::make_shared<Server>(loop_, name_of(endpoint), endpoint, access_, "", wake_,
                                             Server::Kind{.master_only = false, .sharded = true});
+    node->server->on_facts([this, name = name_of(endpoint)](const Server::Facts& facts) {
+      for (auto& risk : risks_of(facts, false))
+        warn_(Error(Errc::refused, std::move(risk),
+                    {.resource = {}, .node = name, .maybe_held = false}));
+    });
     // Its channel may have moved to another node, with its slot.
     node->server->on_deaf([this] { learn([](const std::optional<Error>&) {}); });
   }

@@ -12,7 +12,7 @@ namespace interlock::redis {
 class Cluster final : public Realm {
  public:
   Cluster(Loop& loop, const KeyNames& names, std::vector<Endpoint> seeds, Access access,
-          WakeSink wake);
+          WakeSink wake, WarnSink warn);
 
   [[nodiscard]] bool spread() const noexcept override { return true; }
   void run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
@@ -57,6 +57,7 @@ class Cluster final : public Realm {
   const std::vector<Endpoint> seeds_;
   const Access access_;
   const WakeSink wake_;
+  const WarnSink warn_;
   const std::vector<std::string> texts_;  ///< one in each slot
   std::mutex mutex_;
   std::map<Endpoint, NodePtr> nodes_;

@@ -21,7 +21,8 @@ Traits traits_of(std::string where, const Settings& settings) {
 
 std::unique_ptr<Backend> open_one(Url url) {
   auto settings = Settings::take_from(url);
-  url.expect_all_taken(Settings::options());
+  const int min_replicas = small_number(url.take("min-replicas", "0"), "min-replicas");
+  url.expect_all_taken(Settings::options({"min-replicas"}));
   if (settings.endpoints.size() != 1) {
     throw Error(Errc::invalid, "the store's URL: " + url.scheme + ": names one server");
   }
@@ -32,8 +33,9 @@ std::unique_ptr<Backend> open_one(Url url) {
   if (settings.access.database != 0)
     where += (endpoint.socket.empty() ? "/" : "?db=") + std::to_string(settings.access.database);
   auto common = std::make_unique<Common>(settings.prefix);
-  auto realm = std::make_unique<OneServer>(common->loop, common->names, where, endpoint,
-                                           settings.access, common->wake());
+  auto realm =
+      std::make_unique<OneServer>(common->loop, common->names, where, endpoint, settings.access,
+                                  common->wake(), common->warn(), min_replicas);
   return std::make_unique<Store>(std::move(common), std::move(realm),
                                  traits_of(std::move(where), settings));
 }
@@ -50,14 +52,16 @@ std::unique_ptr<Backend> open_sentinel(Url url) {
   Url of_sentinel = url;  // its own credentials, and the same certificates
   of_sentinel.user = url.take("sentinel-user");
   of_sentinel.password.clear();
+  of_sentinel.query.erase("min-replicas");
   for (const auto* name : {"password-file", "password-env"}) {
     of_sentinel.query.erase(name);
     if (auto value = url.take(std::string("sentinel-") + name); !value.empty())
       of_sentinel.query[name] = std::move(value);
   }
   auto settings = Settings::take_from(url, "26379");
-  url.expect_all_taken(
-      Settings::options({"sentinel-user", "sentinel-password-file", "sentinel-password-env"}));
+  plan.min_replicas = small_number(url.take("min-replicas", "0"), "min-replicas");
+  url.expect_all_taken(Settings::options(
+      {"min-replicas", "sentinel-user", "sentinel-password-file", "sentinel-password-env"}));
   auto path = url.path.empty() ? url.path : url.path.substr(1);
   if (const auto slash = path.find('/'); slash != std::string::npos) {
     settings.access.database = database_of(path.substr(slash));
@@ -75,7 +79,8 @@ std::unique_ptr<Backend> open_sentinel(Url url) {
   plan.where = url.scheme + "://" + list(plan.sentinels) + "/" + plan.master;
   auto traits = traits_of(plan.where, settings);
   auto common = std::make_unique<Common>(settings.prefix);
-  auto realm = std::make_unique<Sentinel>(common->loop, common->names, plan, common->wake());
+  auto realm =
+      std::make_unique<Sentinel>(common->loop, common->names, plan, common->wake(), common->warn());
   return std::make_unique<Store>(std::move(common), std::move(realm), std::move(traits));
 }
 
@@ -89,7 +94,7 @@ std::unique_ptr<Backend> open_cluster(Url url) {
   traits.atomic_claims = false;
   auto common = std::make_unique<Common>(settings.prefix);
   auto realm = std::make_unique<Cluster>(common->loop, common->names, settings.endpoints,
-                                         settings.access, common->wake());
+                                         settings.access, common->wake(), common->warn());
   return std::make_unique<Store>(std::move(common), std::move(realm), std::move(traits));
 }
 

@@ -16,9 +16,10 @@ std::uint64_t to_epoch(std::string_view text) {
 
 }  // namespace
 
-Sentinel::Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink wake)
-    : OneServer(loop, names, plan.where, Endpoint{}, plan.access, std::move(wake),
-                {.master_only = true, .sharded = false}),
+Sentinel::Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink wake,
+                   WarnSink warn)
+    : OneServer(loop, names, plan.where, Endpoint{}, plan.access, std::move(wake), std::move(warn),
+                plan.min_replicas, {.master_only = true, .sharded = false}),
       loop_(loop) {
   for (const auto& sentinel : plan.sentinels) {
     Link::Plan link{.name = "sentinel " + sentinel.to_string(),

@@ -19,8 +19,9 @@ class Sentinel final : public OneServer {
     std::string master;
     Access access;
     std::string where;
+    int min_replicas = 0;
   };
-  Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink wake);
+  Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink wake, WarnSink warn);
   ~Sentinel() override;
 
   void run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,

@@ -1,5 +1,6 @@
 #include "backends/redis/server.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace interlock::redis {
@@ -20,7 +21,29 @@ Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Acc
        {&scripts.acquire, &scripts.renew, &scripts.release, &scripts.inspect}) {
     plan.greetings.push_back({.bytes = command({"SCRIPT", "LOAD", script->text})});
   }
+  plan.on_open = [first = first_open_] {
+    if (*first) std::exchange(*first, nullptr)();
+  };
   commands_ = loop_.add(std::move(plan));
+}
+
+void Server::on_facts(std::function<void(const Facts&)> tell) {
+  *first_open_ = [this, tell = std::move(tell)] {
+    const Call how{.deadline = BootClock::now() + access_.call_timeout, .caller_waits = false};
+    send(command({"INFO"}), how, [tell](const Outcome& outcome) {
+      if (!outcome.reply || is_error(*outcome.reply)) return;  // it has not the right to ask
+      Facts facts;
+      for (auto rest = text_of(*outcome.reply); !rest.empty();) {
+        const auto end = std::min(rest.find("\r\n"), rest.size());
+        const auto line = rest.substr(0, end);
+        const auto colon = line.find(':');
+        if (colon != std::string_view::npos)
+          facts.emplace(line.substr(0, colon), line.substr(colon + 1));
+        rest.remove_prefix(std::min(end + 2, rest.size()));
+      }
+      tell(facts);
+    });
+  };
 }
 
 Server::~Server() {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -54,6 +55,10 @@ class Server {
   void reconnect();
   /// Listens there from now on.
   void set_channel(std::string channel);
+  /// Called once, when it is connected for the first time, with what INFO says. Set it first.
+  using Facts = std::map<std::string, std::string, std::less<>>;
+  void on_facts(std::function<void(const Facts&)> tell);
+
   /// Called, without any lock, when the connection for messages is lost. Set it first.
   void on_deaf(std::function<void()> tell) { subscription_->deaf = std::move(tell); }
 
@@ -80,6 +85,8 @@ class Server {
   const Kind kind_;
   std::shared_ptr<Subscription> subscription_;
   Loop::Handle commands_;
+  const std::shared_ptr<std::function<void()>> first_open_ =
+      std::make_shared<std::function<void()>>();
   // Guarded by the subscription's mutex:
   std::string channel_;
   Endpoint endpoint_;
