@@ -20,7 +20,10 @@ class RedisServer {
   [[nodiscard]] std::string socket() const { return (directory_.path() / "socket").string(); }
   [[nodiscard]] Process& process() { return *process_; }
 
-  void stop(int signal = SIGKILL) { process_->end(signal); }
+  void stop(int signal = SIGKILL) {
+    fixed_ = true;
+    process_->end(signal);
+  }
   /// On the same port.
   void start() {
     const auto log = (directory_.path() / "log").string();
@@ -48,7 +51,6 @@ class RedisServer {
     throw std::runtime_error("redis-server does not start; see " + log);
   }
   void restart() {
-    fixed_ = true;
     stop(SIGTERM);
     start();
   }
