@@ -1,8 +1,15 @@
 #include "backends/redis/server.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace interlock::redis {
+
+namespace {
+
+constexpr auto kListenTimeout = std::chrono::seconds(2);
+
+}  // namespace
 
 Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Access& access,
                std::string channel, WakeSink wake)
@@ -67,6 +74,8 @@ bool Server::listen(std::function<void(bool)> then) {
   if (std::exchange(subscription_->wanted, true)) return false;
   Link::Plan plan{.name = name_, .endpoint = endpoint_, .access = access_};
   plan.access.database = 0;  // channels are of no database
+  // Whoever is waited for here keeps its place in the queue for three seconds.
+  plan.access.connect_timeout = std::min<Duration>(plan.access.connect_timeout, kListenTimeout);
   plan.greetings = greetings(plan.access);
   plan.greetings.push_back({.bytes = command({"SUBSCRIBE", channel_}), .must = true});
   plan.keep_open = true;

@@ -214,6 +214,8 @@ local function rearm()
     if hold.number == 0 then hold.number = next_number() end
     local record = make_record(hold.number, hold.spec)
     local left = math.max(ttl, call('PTTL', row.lock))
+    -- First, as a server that is full refuses a script whose first change takes memory.
+    call('PEXPIRE', row.lock, left)
     if row.value == owner then
       call('SET', row.who, record, 'PX', left)
     else
@@ -223,7 +225,6 @@ local function rearm()
       call('PEXPIRE', row.holders, left)
       call('PEXPIRE', row.ends, left)
     end
-    call('PEXPIRE', row.lock, left)
     answer[#answer + 1] = hold.number
   end
   save_counter()
