@@ -120,7 +120,10 @@ void Link::take(Response reply, Finished& finished) {
   auto sent = std::move(sent_.front());
   sent_.pop_front();
   if (!sent.greeting) return finished.add(sent.request, {.reply = std::move(reply)});
-  if (sent.must && is_error(*reply)) throw to_error(text_of(*reply), plan_.name);
+  // Without a password, what comes next is the least of the problems: such a server takes no long
+  // commands and hangs up.
+  if (is_error(*reply) && (sent.must || error_code(text_of(*reply)) == "NOAUTH"))
+    throw to_error(text_of(*reply), plan_.name);
   if (sent_.empty() || !sent_.front().greeting) {
     greeted_ = true;
     pause_ = {};

@@ -90,7 +90,8 @@ class Inspection : public std::enable_shared_from_this<Inspection> {
     if (outcome.reply && !is_error(*outcome.reply)) return true;
     over_ = true;
     report_({.resources = {},
-             .why = outcome.reply ? to_error(text_of(*outcome.reply), server_.name())
+             .why = outcome.reply ? to_error(text_of(*outcome.reply), server_.name(),
+                                             Scripts::all().inspect.text)
                                   : *outcome.failure});
     return false;
   }
@@ -177,14 +178,16 @@ class RedisBackend final : public Backend {
     } catch (const Error& error) {
       return reply(Answer::failed(error));
     }
-    server_.run(script, std::move(words), bounded(call),
-                [this, reply = std::move(reply), read = std::move(read)](const Outcome& outcome) {
-                  if (!outcome.reply) return reply(Answer::failed(*outcome.failure));
-                  if (is_error(*outcome.reply)) {
-                    return reply(Answer::failed(to_error(text_of(*outcome.reply), traits_.where)));
-                  }
-                  reply(read(*outcome.reply));
-                });
+    server_.run(
+        script, std::move(words), bounded(call),
+        [this, &script, reply = std::move(reply), read = std::move(read)](const Outcome& outcome) {
+          if (!outcome.reply) return reply(Answer::failed(*outcome.failure));
+          if (is_error(*outcome.reply)) {
+            return reply(
+                Answer::failed(to_error(text_of(*outcome.reply), traits_.where, script.text)));
+          }
+          reply(read(*outcome.reply));
+        });
   }
 
   Traits traits_;
