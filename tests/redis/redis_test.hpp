@@ -92,6 +92,7 @@ class RedisTest : public testing::Test {
   explicit RedisTest(std::vector<std::string> options = {}) : server_(std::move(options)) {}
 
   [[nodiscard]] servers::RedisServer& server() { return server_; }
+  [[nodiscard]] const servers::RedisServer& server() const { return server_; }
   [[nodiscard]] Console& console() { return console_; }
   [[nodiscard]] std::string url() const { return server_.url(); }
   [[nodiscard]] static std::string url(const servers::Proxy& proxy) {
