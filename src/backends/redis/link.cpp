@@ -42,10 +42,13 @@ void Link::greet(TimePoint now) {
 
 void Link::advance(TimePoint now, Finished& finished) {
   // Only what was not sent can be given up one by one.
-  while (!waiting_.empty() && waiting_.front().deadline <= now) {
-    finished.add(waiting_.front(),
-                 failure(Error(Errc::unreachable, "no connection in time"), false));
-    waiting_.pop_front();
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    if (it->deadline > now) {
+      ++it;
+      continue;
+    }
+    finished.add(*it, failure(Error(Errc::unreachable, "no connection in time"), false));
+    it = waiting_.erase(it);
   }
   try {
     if (!socket_ && now >= retry_at_ && (plan_.keep_open || !waiting_.empty())) open(now);
