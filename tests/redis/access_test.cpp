@@ -150,6 +150,33 @@ TEST_F(AccessTest, TheHelpfulRightsAreNotNeeded) {
   }
 }
 
+// Names with braces of their own choose the hash tag. Expected: they need one pattern more.
+TEST_F(AccessTest, NamesWithBracesNeedOnePatternMore) {
+  allow();
+  const Mutex mutex(connect(locker()), "{eu}:orders");
+  EXPECT_THROW(static_cast<void>(mutex.try_acquire()), Error);
+  console()("ACL SETUSER locker ~{*}interlock:*");
+  auto lease = mutex.acquire();
+  Waiting waiting(Mutex(connect(locker()), "{eu}:orders"));
+  EXPECT_TRUE(eventually([&] { return waiters("{eu}:orders") == 1; }));
+  lease.release();
+  EXPECT_TRUE(waiting.lease());
+}
+
+// Another database. Expected: it needs SELECT, and the error says so.
+TEST_F(AccessTest, AnotherDatabaseNeedsSelect) {
+  allow();
+  try {
+    static_cast<void>(Mutex(connect(as("locker:hush", "/3")), "r").try_acquire());
+    ADD_FAILURE() << "it works without";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::refused);
+    EXPECT_NE(std::string(error.what()).find("'select'"), std::string::npos) << error.what();
+  }
+  console()("ACL SETUSER locker +select");
+  use_everything(connect(as("locker:hush", "/3")), connect(as("locker:hush", "/3")));
+}
+
 // Expected: the error says that a pattern for keys, or for channels, is missing.
 TEST_F(AccessTest, AMissingPatternIsNamed) {
   const auto refusal = [&](const auto& action) -> std::string {

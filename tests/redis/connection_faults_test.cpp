@@ -1,4 +1,6 @@
 // The way to the server is cut, stalled, or loses things. Each test says what has to come of it.
+#include <ctime>
+
 #include "redis/redis_test.hpp"
 
 namespace interlock::redis_tests {
@@ -187,6 +189,22 @@ TEST_F(ConnectionFaults, AStalledConnectionIsGivenUp) {
   proxy().flow();
   EXPECT_TRUE(Mutex(locks, "r", kQuick).acquire());
   EXPECT_TRUE(eventually([&] { return only_the_fence_is_left(); })) << keys();
+}
+
+// A server that takes connections and says nothing, while some callers are patient and some are
+// not. Expected: the impatient are told in time, and nobody burns the processor meanwhile.
+TEST_F(ConnectionFaults, WaitingForAConnectionCostsNoProcessorTime) {
+  proxy().stall(Proxy::to_server);
+  const Client locks = connect(url(proxy()));
+  Waiting patient(Mutex(locks, "r", kQuick));
+  EXPECT_TRUE(eventually([&] { return proxy().connections() > 0; }));
+  EXPECT_THROW(static_cast<void>(Mutex(locks, "s").try_acquire_for(300ms)), Error);
+  const auto before = std::clock();
+  std::this_thread::sleep_for(1s);
+  const auto busy = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  EXPECT_LT(busy, 0.4) << "seconds of a processor";
+  proxy().flow();
+  EXPECT_TRUE(patient.lease());
 }
 
 // Replies are lost, with the connection open. Expected: as above; what the server did and nobody

@@ -85,22 +85,16 @@ class Proxy {
   void swallow(Way way) {
     order([&] { rules_.at(way).swallowed = true; });
   }
-  /// New connections are refused, as by a server that is down.
-  void refuse() {
-    order([this] { refusing_ = true; });
-  }
   /// All is well again.
   void flow() {
-    order([this] {
-      rules_ = {};
-      refusing_ = false;
-    });
+    order([this] { rules_ = {}; });
   }
 
   /// How often something was cut or lost by such an order.
   [[nodiscard]] int faults() const noexcept { return faults_; }
   /// Bytes that passed this way.
   [[nodiscard]] std::uint64_t passed(Way way) const noexcept { return passed_.at(way); }
+  /// Connections that were ever made.
   [[nodiscard]] int connections() const noexcept { return connections_; }
 
  private:
@@ -145,8 +139,7 @@ class Proxy {
     const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const auto address = loopback(server_port_);
     Pair pair{.client = client, .server = server};
-    if (refusing_ ||
-        ::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    if (::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
       return close_both(pair);
     }
     const int yes = 1;
@@ -250,7 +243,6 @@ class Proxy {
   std::mutex mutex_;
   std::list<Pair> pairs_;  // only `run` adds and removes
   std::array<Rules, 2> rules_{};
-  bool refusing_ = false;
   bool stop_ = false;
   std::atomic<int> faults_ = 0;
   std::atomic<int> connections_ = 0;
