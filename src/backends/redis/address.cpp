@@ -24,8 +24,9 @@ int number(std::string_view text, int most, const char* what) {
   int value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < 0 || value > most) {
-    refuse(std::string(what) + " is a number up to " + std::to_string(most) + ", not '" +
-           printable(text, 40) + "'");
+    // What stands there may be a part of a password that has a slash in it.
+    refuse(std::string(what) + " is a number up to " + std::to_string(most) +
+           " (if that is a part of a password: percent-encode it)");
   }
   return value;
 }

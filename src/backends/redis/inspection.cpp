@@ -93,7 +93,8 @@ void Inspection::fail(const Outcome& outcome) {
     if (std::exchange(over_, true)) return;
   }
   report_({.resources = {},
-           .why = outcome.reply ? to_error(text_of(*outcome.reply), "") : *outcome.failure});
+           .why = outcome.reply ? to_error(text_of(*outcome.reply), "", Scripts::all().inspect.text)
+                                : *outcome.failure});
 }
 
 }  // namespace interlock::redis

@@ -43,10 +43,13 @@ void Link::greet() {
 
 void Link::advance(TimePoint now, Finished& finished) {
   // Only what was not sent can be given up one by one.
-  while (!waiting_.empty() && waiting_.front().deadline <= now) {
-    finished.add(waiting_.front(),
-                 failure(Error(Errc::unreachable, "no connection in time"), false));
-    waiting_.pop_front();
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    if (it->deadline > now) {
+      ++it;
+      continue;
+    }
+    finished.add(*it, failure(Error(Errc::unreachable, "no connection in time"), false));
+    it = waiting_.erase(it);
   }
   try {
     if (!socket_ && now >= retry_at_ && wants_connection()) open(now);
@@ -128,7 +131,10 @@ void Link::take(Response reply, Finished& finished) {
 
 void Link::take_greeting(const redisReply& reply, Finished& finished) {
   const auto& greeting = plan_.greetings.at(answered_++);
-  if (greeting.must && is_error(reply)) throw to_error(text_of(reply), plan_.name);
+  // Without a password, what comes next is the least of the problems: such a server takes no long
+  // commands and hangs up.
+  if (is_error(reply) && (greeting.must || error_code(text_of(reply)) == "NOAUTH"))
+    throw to_error(text_of(reply), plan_.name);
   if (greeting.check) {
     if (const auto error = greeting.check(reply)) throw Error(*error);
   }

@@ -64,7 +64,8 @@ std::int64_t number_of(const redisReply& reply);
 /// The first word of an error, also of one that a script met: NOSCRIPT, WRONGTYPE, …
 std::string_view error_code(std::string_view text);
 
-/// An error reply in our words: what it means and what to do. `node`: who said so.
-Error to_error(std::string_view text, const std::string& node);
+/// An error reply in our words: what it means and what to do. `node`: who said so. `script`: the
+/// text of the script that met it, to name what it may not call.
+Error to_error(std::string_view text, const std::string& node, std::string_view script = {});
 
 }  // namespace interlock::redis

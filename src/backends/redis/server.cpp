@@ -5,6 +5,12 @@
 
 namespace interlock::redis {
 
+namespace {
+
+constexpr auto kListenTimeout = std::chrono::seconds(2);
+
+}  // namespace
+
 Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Access& access,
                std::string channel, WakeSink wake, Kind kind)
     : loop_(loop),
@@ -117,6 +123,8 @@ bool Server::listen(std::function<void(bool)> then) {
   subscription_->then.push_back(std::move(then));
   if (std::exchange(subscription_->wanted, true)) return false;
   Link::Plan plan{.name = name_, .endpoint = endpoint_, .access = access_};
+  // Whoever is waited for here keeps its place in the queue for three seconds.
+  plan.access.connect_timeout = std::min<Duration>(plan.access.connect_timeout, kListenTimeout);
   plan.greetings = listening();
   plan.keep_open = true;
   plan.on_open = [subscription = subscription_] { subscription->is(true); };

@@ -226,10 +226,11 @@ void Store::run(const Script& script, const PiecePtr& piece, Reply reply) {
                         : words_of(piece->claim, piece->queue, common_->names, style);
       },
       piece->call,
-      [this, piece, releases, reply = std::move(reply)](const Outcome& outcome) {
+      [this, piece, releases, &script, reply = std::move(reply)](const Outcome& outcome) {
         if (!outcome.reply) return reply(Answer::failed(*outcome.failure));
         if (is_error(*outcome.reply))
-          return reply(Answer::failed(to_error(text_of(*outcome.reply), traits_.where)));
+          return reply(
+              Answer::failed(to_error(text_of(*outcome.reply), traits_.where, script.text)));
         reply(releases ? release_answer(*outcome.reply)
                        : acquire_answer(*outcome.reply, piece->claim, traits_.where));
       });

@@ -8,8 +8,9 @@ for _, row in ipairs(rows) do
   local entry = call('HGET', row.waiting, owner)
   if entry then ticket = match(entry, '\n([^\n]*)') end
 end
+local was_queued = ticket ~= nil
 local function leave_all()
-  if not ticket then return end
+  if not was_queued then return end
   for _, row in ipairs(rows) do leave_queue(row, sub(ticket, 1, 57) .. row.mode) end
 end
 
@@ -148,8 +149,8 @@ for _, row in ipairs(rows) do
     call('SET', row.who, record, 'PX', ttl)
     row.value = owner
   else
-    local left = ttl
-    if row.value then left = math.max(left, call('PTTL', row.lock)) else call('DEL', row.holders, row.ends) end
+    local left, first = ttl, not row.value
+    if not first then left = math.max(left, call('PTTL', row.lock)) end
     if row.mode == 'n' then
       row.value = '+slots:' .. string.format('%.0f', row.capacity)
     elseif row.mode == 'e' or row.value == '+same' then
@@ -157,9 +158,11 @@ for _, row in ipairs(rows) do
     else
       row.value = '+shared'
     end
+    -- Before anything else: a server that is full refuses it if it is the first change.
+    call('SET', row.lock, row.value, 'PX', left)
+    if first then call('DEL', row.holders, row.ends) end
     call('HSET', row.holders, owner, record)
     call('ZADD', row.ends, now + ttl, owner .. ':' .. row.slots)
-    call('SET', row.lock, row.value, 'PX', left)
     call('PEXPIRE', row.holders, left)
     call('PEXPIRE', row.ends, left)
   end

@@ -145,6 +145,7 @@ end
 
 -- How many listen there. In a cluster the channel may have moved away, and then nobody does.
 local function tell(channel, about)
+  if publish == 'PUBLISH' then return call('PUBLISH', channel, about) end
   local listeners = redis.pcall(publish, channel, about)
   return type(listeners) == 'number' and listeners or 0
 end
@@ -240,6 +241,8 @@ local function rearm()
     if hold.number == 0 then hold.number = next_number() end
     local record = make_record(hold.number, hold.spec)
     local left = math.max(ttl, call('PTTL', row.lock))
+    -- First, as a server that is full refuses a script whose first change takes memory.
+    call('PEXPIRE', row.lock, left)
     if row.value == owner then
       call('SET', row.who, record, 'PX', left)
     else
@@ -249,7 +252,6 @@ local function rearm()
       call('PEXPIRE', row.holders, left)
       call('PEXPIRE', row.ends, left)
     end
-    call('PEXPIRE', row.lock, left)
     answer[#answer + 1] = hold.number
   end
   save_counter()
