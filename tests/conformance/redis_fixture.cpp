@@ -49,10 +49,11 @@ class InCluster final : public RedisFixture {
   InCluster() : RedisFixture(shared<servers::RedisCluster>().url()) {}
 };
 
-[[maybe_unused]] const bool kRegistered =
-    add_store<OneServer>("redis") && add_store<UnixSocket>("redis_unix") &&
-    add_store<WithTls>("redis_tls") && add_store<WithSentinel>("redis_sentinel") &&
-    add_store<InCluster>("redis_cluster");
+[[maybe_unused]] const bool kOne = add_store<OneServer>("redis");
+[[maybe_unused]] const bool kUnix = add_store<UnixSocket>("redis_unix");
+[[maybe_unused]] const bool kTls = add_store<WithTls>("redis_tls");
+[[maybe_unused]] const bool kSentinel = add_store<WithSentinel>("redis_sentinel");
+[[maybe_unused]] const bool kCluster = add_store<InCluster>("redis_cluster");
 
 }  // namespace
 }  // namespace interlock::conformance

@@ -157,6 +157,12 @@ class SentinelGroup {
       const auto text = sentinel.cli({"INFO", "sentinel"});
       return text.find("slaves=" + std::to_string(replicas) + ",sentinels=3") != std::string::npos;
     };
+    if (!testing_support::eventually([&] {
+          return servers_[0]->cli({"WAIT", std::to_string(replicas), "100"}) ==
+                 std::to_string(replicas) + "\n";
+        })) {
+      throw std::runtime_error("the replicas don't follow");
+    }
     for (const auto& sentinel : sentinels_) {
       if (!testing_support::eventually([&] { return knows(*sentinel); }))
         throw std::runtime_error("the sentinels don't find each other");
