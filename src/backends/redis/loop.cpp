@@ -135,13 +135,13 @@ void Loop::lead(Lock& lock, Signal& signal, TimePoint until) {
   Finished finished;
   while (true) {
     taken_.swap(posts_);
+    alone_ = leader_ == Leader::lender && followers_.empty() && urgent_ == 0;
     driven_ = links_;
     lock.unlock();
     const auto now = BootClock::now();
     take_posts(now, finished);
     if (finished.list.empty()) wait(signal, until, finished);
-    for (auto& one : finished.list) one.done(std::move(one.outcome));
-    finished.list.clear();
+    tell(finished);
     const bool over = signal.take() || signal.time_left(until) == Duration::zero();
     const bool watched = std::any_of(driven_.begin(), driven_.end(),
                                      [](const Handle& link) { return link->active(); });
@@ -151,6 +151,23 @@ void Loop::lead(Lock& lock, Signal& signal, TimePoint until) {
     watched_ = watched;
     if (over || (leader_ == Leader::background && (stop_ || wanted_ || !needed()))) return;
   }
+}
+
+// Those who are told often have the next request, which may already be on its way to the server while
+// others are still to be told.
+void Loop::tell(Finished& finished) {
+  constexpr std::size_t kAtOnce = 8;
+  for (std::size_t i = 0; i < finished.list.size(); ++i) {
+    auto one = std::move(finished.list[i]);  // the list may grow meanwhile
+    one.done(std::move(one.outcome));
+    if (i % kAtOnce != kAtOnce - 1) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      taken_.swap(posts_);
+    }
+    if (!taken_.empty()) take_posts(BootClock::now(), finished);
+  }
+  finished.list.clear();
 }
 
 void Loop::take_posts(TimePoint now, Finished& finished) {
@@ -180,7 +197,7 @@ bool Loop::wait_for_answer(Signal& signal, TimePoint until, Finished& finished) 
 }
 
 void Loop::wait(Signal& signal, TimePoint until, Finished& finished) {
-  if (leader_ == Leader::lender && wait_for_answer(signal, until, finished)) return;
+  if (alone_ && wait_for_answer(signal, until, finished)) return;
   std::vector<pollfd> fds;
   fds.reserve(driven_.size() + 1);
   fds.push_back({.fd = bell_.fd(), .events = POLLIN, .revents = 0});
