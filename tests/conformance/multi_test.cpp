@@ -51,6 +51,8 @@ TEST_P(Sets, ASetIsNotStarvedByItsParts) {
   const auto locks = client();
   auto a = Mutex(locks, "a").acquire();
   auto set = queue_up(MultiLock(locks, {"a", "b"}));
+  // Taken one after the other, a set may stand in the first queue only.
+  if (!locks.traits().atomic_claims) return;
   EXPECT_FALSE(Mutex(locks, "b").try_acquire()) << "it would overtake the set";
   auto late = queue_up(Mutex(locks, "b"));
   a.release();
