@@ -27,7 +27,7 @@ local instead = sub(flags, 3)
 local publish = sub(flags, 2, 2) == 'S' and 'SPUBLISH' or 'PUBLISH'
 local TICKET_MS = 3000  -- a place in the queue lasts this long without a heartbeat
 local WOKEN_MS = 1000   -- and this long when its owner was told that it is its turn
-local FOREIGN_MS = 200  -- how often the first in line looks at a lock of another program
+local FOREIGN_MS = 100  -- how often the first in line looks at a lock of another program
 
 local time = call('TIME')
 local now_us = time[1] * 1000000 + time[2]
