@@ -11,7 +11,7 @@ const std::vector<std::string> kNeeded{
     "pttl",    "hget",  "hset",  "hdel",   "hvals",  "hgetall", "pexpire",      "zadd",
     "zrem",    "zcard", "zrank", "zscore", "zrange", "publish", "zrangebyscore"};
 // Without these, all works: only slower, or unnamed.
-const std::vector<std::string> kHelpful{"subscribe", "script|load", "client|setname"};
+const std::vector<std::string> kHelpful{"subscribe", "script|load", "client|setname", "info"};
 // Only `interlock list` and Client::inspect without names need this.
 const std::string kToList = "scan";
 

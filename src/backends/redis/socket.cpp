@@ -26,22 +26,18 @@ namespace {
 
 std::string reason(int number) { return std::generic_category().message(number); }
 
-struct Found {
-  sockaddr_storage address{};
-  socklen_t size = 0;
-};
-
-Found find(const Endpoint& endpoint, const std::string& name) {
-  Found found;
+std::vector<Socket::Address> find(const Endpoint& endpoint, const std::string& name) {
+  std::vector<Socket::Address> found;
   if (!endpoint.socket.empty()) {
-    auto* address = reinterpret_cast<sockaddr_un*>(&found.address);
+    auto& one = found.emplace_back();
+    auto* address = reinterpret_cast<sockaddr_un*>(&one.storage);
     if (endpoint.socket.size() >= sizeof(address->sun_path)) {
       throw Error(Errc::invalid, "the path of the Unix socket is too long",
                   {.resource = {}, .node = name, .maybe_held = false});
     }
     address->sun_family = AF_UNIX;
     std::memcpy(address->sun_path, endpoint.socket.c_str(), endpoint.socket.size() + 1);
-    found.size = sizeof(sockaddr_un);
+    one.size = sizeof(sockaddr_un);
     return found;
   }
   addrinfo hints{};
@@ -53,8 +49,11 @@ Found find(const Endpoint& endpoint, const std::string& name) {
     throw Error(Errc::unreachable, std::string("can't find the host: ") + gai_strerror(error),
                 {.resource = {}, .node = name, .maybe_held = false});
   }
-  std::memcpy(&found.address, list->ai_addr, list->ai_addrlen);
-  found.size = list->ai_addrlen;
+  for (const auto* each = list; each != nullptr; each = each->ai_next) {
+    auto& one = found.emplace_back();
+    std::memcpy(&one.storage, each->ai_addr, each->ai_addrlen);
+    one.size = each->ai_addrlen;
+  }
   freeaddrinfo(list);
   return found;
 }
@@ -66,39 +65,53 @@ void set(int fd, int level, int option, int value) {
 }  // namespace
 
 Socket::Socket(const Endpoint& endpoint, const Access& access)
-    : name_(endpoint.to_string()), tls_(nullptr, SSL_free) {
-  const auto found = find(endpoint, name_);
-  fd_ = ::socket(found.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd_ < 0) fail("no socket: " + reason(errno));
-  if (endpoint.socket.empty()) {
-    set(fd_, IPPROTO_TCP, TCP_NODELAY, 1);
-    // A peer that is gone without a word is noticed.
-    set(fd_, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set(fd_, IPPROTO_TCP, TCP_KEEPIDLE, 5);
-    set(fd_, IPPROTO_TCP, TCP_KEEPINTVL, 2);
-    set(fd_, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  }
-  if (access.tls) {
-    tls_.reset(SSL_new(access.tls->context()));
-    const auto& host = access.server_name.empty() ? endpoint.host : access.server_name;
-    in6_addr numeric{};
-    const bool is_address = inet_pton(AF_INET, host.c_str(), &numeric) == 1 ||
-                            inet_pton(AF_INET6, host.c_str(), &numeric) == 1;
-    if (is_address) {
-      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls_.get()), host.c_str());
-    } else {
-      SSL_set_tlsext_host_name(tls_.get(), host.c_str());
-      SSL_set1_host(tls_.get(), host.c_str());
+    : name_(endpoint.to_string()),
+      endpoint_(endpoint),
+      access_(access),
+      addresses_(find(endpoint, name_)),
+      tls_(nullptr, SSL_free) {
+  begin();
+}
+
+// With the first of the addresses that takes us.
+void Socket::begin() {
+  for (;; ++at_) {
+    const auto& address = addresses_.at(at_);
+    tls_.reset();
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd_ < 0) fail("no socket: " + reason(errno));
+    if (endpoint_.socket.empty()) {
+      set(fd_, IPPROTO_TCP, TCP_NODELAY, 1);
+      // A peer that is gone without a word is noticed.
+      set(fd_, SOL_SOCKET, SO_KEEPALIVE, 1);
+      set(fd_, IPPROTO_TCP, TCP_KEEPIDLE, 5);
+      set(fd_, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+      set(fd_, IPPROTO_TCP, TCP_KEEPCNT, 3);
     }
-    SSL_set_fd(tls_.get(), fd_);
-  }
-  if (::connect(fd_, reinterpret_cast<const sockaddr*>(&found.address), found.size) != 0 &&
-      errno != EINPROGRESS) {
+    wants_ = POLLOUT;
+    if (::connect(fd_, reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0 ||
+        errno == EINPROGRESS) {
+      break;
+    }
+    if (at_ + 1 < addresses_.size()) continue;
     const auto why = reason(errno);
     ::close(std::exchange(fd_, -1));
     fail(why);
   }
-  wants_ = POLLOUT;
+  if (!access_.tls) return;
+  tls_.reset(SSL_new(access_.tls->context()));
+  const auto& host = access_.server_name.empty() ? endpoint_.host : access_.server_name;
+  in6_addr numeric{};
+  const bool is_address = inet_pton(AF_INET, host.c_str(), &numeric) == 1 ||
+                          inet_pton(AF_INET6, host.c_str(), &numeric) == 1;
+  if (is_address) {
+    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls_.get()), host.c_str());
+  } else {
+    SSL_set_tlsext_host_name(tls_.get(), host.c_str());
+    SSL_set1_host(tls_.get(), host.c_str());
+  }
+  SSL_set_fd(tls_.get(), fd_);
 }
 
 Socket::~Socket() {
@@ -118,7 +131,11 @@ bool Socket::connect() {
     int error = 0;
     socklen_t size = sizeof(error);
     ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) fail(reason(error));
+    if (error != 0) {
+      if (++at_ == addresses_.size()) fail(reason(error));
+      begin();
+      return false;
+    }
     connected_ = true;
     if (!tls_) {
       // From here on each call says whether it may sleep.

@@ -1,11 +1,13 @@
 // A non-blocking stream to a server: TCP or a Unix socket, with or without TLS.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backends/redis/address.hpp"
 
@@ -16,6 +18,11 @@ namespace interlock::redis {
 /// Not thread-safe.
 class Socket {
  public:
+  struct Address {
+    sockaddr_storage storage{};
+    socklen_t size = 0;
+  };
+
   /// Begins to connect. Throws Error (unreachable) if that fails at once.
   Socket(const Endpoint& endpoint, const Access& access);
   Socket(const Socket&) = delete;
@@ -41,6 +48,7 @@ class Socket {
   std::size_t write(const char* from, std::size_t size);
 
  private:
+  void begin();
   [[noreturn]] void fail(const std::string& what) const;
   bool shake_hands();
   [[nodiscard]] std::size_t received(ssize_t got) const;
@@ -48,6 +56,10 @@ class Socket {
   void tls_wants(int result, const char* what);
 
   std::string name_;
+  Endpoint endpoint_;
+  Access access_;
+  std::vector<Address> addresses_;
+  std::size_t at_ = 0;  ///< which of them
   int fd_ = -1;
   short wants_ = 0;
   bool connected_ = false;
