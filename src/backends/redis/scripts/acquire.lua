@@ -85,8 +85,9 @@ end
 local function holds_as(row)  -- the hold of the same identity, the strongest one
   if identity == '' or row.mode == 'n' or not is_set(row) then return nil end
   local shared
-  for _, record in ipairs(others(row)) do
-    if same_identity(record) then
+  for _, text in ipairs(call('HVALS', row.holders)) do
+    local record = parse(text)
+    if record and same_identity(record) then
       if record.mode == 'e' then return record end
       shared = shared or record
     end
