@@ -123,6 +123,8 @@ int database_of(std::string_view path) {
 }
 
 Settings Settings::take_from(Url& url, const std::string& default_port) {
+  // A release that goes on in the background while the process ends must find OpenSSL in place.
+  OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   Settings settings;
   settings.access.user = url.user;
   settings.access.password = secret(url, url.password);
