@@ -1,4 +1,5 @@
 // Redis URLs.
+#include "backends/redis/redlock.hpp"
 #include "backends/redis/store.hpp"
 #include "interlock/stores.hpp"
 
@@ -37,6 +38,7 @@ std::unique_ptr<Backend> open_one(Url url) {
 }
 
 std::unique_ptr<Backend> open(Url url, const std::shared_ptr<Clock>& /*the server's*/) {
+  if (url.scheme == "redlock") return open_redlock(std::move(url));
   return open_one(std::move(url));
 }
 
@@ -47,7 +49,7 @@ namespace stores {
 
 StoreEntry redis() {
   return {.name = "redis",
-          .schemes = {"redis", "rediss", "redis+unix"},
+          .schemes = {"redis", "rediss", "redis+unix", "redlock"},
           .example = "redis://localhost:6379",
           .open = &interlock::redis::open};
 }

@@ -15,17 +15,6 @@ namespace {
 
 constexpr std::string_view kForeign = "another program's lock, not one of Interlock";
 
-Script make_script(std::initializer_list<std::string_view> files) {
-  Script script;
-  for (const auto file : files) script.text += file;
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  EVP_Digest(script.text.data(), script.text.size(), digest.data(), &size, EVP_sha1(), nullptr);
-  static constexpr char kHex[] = "0123456789abcdef";
-  for (unsigned i = 0; i < size; ++i) script.sha1 += {kHex[digest[i] >> 4U], kHex[digest[i] & 15U]};
-  return script;
-}
-
 char letter(Mode mode) { return mode == Mode::exclusive ? 'e' : mode == Mode::shared ? 's' : 'n'; }
 
 Mode mode_of(char c) { return c == 'e' ? Mode::exclusive : c == 's' ? Mode::shared : Mode::slots; }
@@ -45,6 +34,7 @@ Number to_number(std::string_view text) {
 struct Record {
   Entry entry;
   std::uint64_t number = 0;  // microseconds of the server's clock
+  std::uint64_t since = 0;   // the same, where the number is none: on a Redlock's node
   std::uint32_t capacity = 0;
 };
 
@@ -75,6 +65,7 @@ std::optional<Record> parse_record(std::string_view text) {
   entry.who.host = next_line(text);
   entry.who.pid = to_number<std::int64_t>(next_line(text));
   entry.who.tied = next_line(text) != "0";
+  record.since = to_number<std::uint64_t>(next_line(text)) * 1000;
   return record;
 }
 
@@ -86,6 +77,17 @@ Duration since(std::uint64_t number, std::int64_t now_ms) {
 }
 
 }  // namespace
+
+Script make_script(std::initializer_list<std::string_view> files) {
+  Script script;
+  for (const auto file : files) script.text += file;
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  EVP_Digest(script.text.data(), script.text.size(), digest.data(), &size, EVP_sha1(), nullptr);
+  static constexpr char kHex[] = "0123456789abcdef";
+  for (unsigned i = 0; i < size; ++i) script.sha1 += {kHex[digest[i] >> 4U], kHex[digest[i] & 15U]};
+  return script;
+}
 
 const Scripts& Scripts::all() {
   static const auto* const scripts = new Scripts{
@@ -212,7 +214,7 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
   const auto add_holder = [&](Record record, std::int64_t left) {
     if (left <= 0) return;
     record.entry.fence = Fence{record.number};
-    record.entry.age = since(record.number, now);
+    record.entry.age = since(record.since != 0 ? record.since : record.number, now);
     record.entry.remaining = milliseconds(left);
     if (record.entry.mode == Mode::slots) state.capacity = record.capacity;
     state.holders.push_back(std::move(record.entry));

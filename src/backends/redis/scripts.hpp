@@ -1,6 +1,7 @@
 // The Lua scripts, and what a claim looks like to them. scripts/*.lua say what they do.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ struct Script {
   std::string text;
   std::string sha1;  ///< in hexadecimal
 };
+
+/// One script of several files.
+Script make_script(std::initializer_list<std::string_view> files);
 
 struct Scripts {
   Script acquire;

@@ -1,0 +1,130 @@
+#include "backends/redis/redlock_group.hpp"
+
+#include <numeric>
+#include <utility>
+
+#include "backends/redis/script_texts.hpp"
+#include "interlock/duration.hpp"
+
+namespace interlock::redis {
+
+const RedlockScripts& RedlockScripts::all() {
+  // The rules are those of a single server; only what they are part of differs.
+  const auto with_claim =
+      std::string("local function claim()\n") + std::string(kAcquireLua) + "\nend\n";
+  const auto with_release = "local released = false\n" + std::string(kReleaseLua);
+  static const auto* const scripts = new RedlockScripts{
+      .acquire = make_script({kRedlockNodeLua, kRedlockBeginLua, kRowsLua, kRedlockRowsLua,
+                              with_claim, kRedlockAcquireLua}),
+      .confirm = make_script({kRowsLua, kRedlockRowsLua, kRedlockConfirmLua}),
+      .yield = make_script({kRowsLua, kRedlockRowsLua, kRedlockYieldLua}),
+      .renew = make_script({kRowsLua, kRedlockRowsLua, kRedlockRenewLua}),
+      .heal = make_script({kRowsLua, kRedlockRowsLua, kRedlockHealLua}),
+      .release = make_script({kRowsLua, kRedlockRowsLua, with_release}),
+      .mend = make_script({kRedlockNodeLua, kRedlockMendLua}),
+  };
+  return *scripts;
+}
+
+RedlockNode::RedlockNode(Loop& loop, const KeyNames& names, std::string name,
+                         const Endpoint& endpoint, const Access& access, const WakeSink& wake)
+    : style_{.fence = "{" + names.prefix() + "}:node", .channel = fresh_channel(names)},
+      server_(std::make_shared<Server>(loop, std::move(name), endpoint, access, style_.channel,
+                                       wake)) {}
+
+void RedlockNode::run(std::uint16_t /*slot*/, const Script& script, const MakeWords& words,
+                      Call how, Server::Then then) {
+  server_->run(script, words(style_), how, std::move(then));
+}
+
+bool RedlockNode::listen(std::uint16_t /*slot*/, std::function<void(bool)> then) {
+  return server_->listen(std::move(then));
+}
+
+void RedlockNode::all(Call /*how*/, std::function<void(Servers, std::optional<Error>)> then) {
+  then({server_}, std::nullopt);
+}
+
+/// One question to some nodes.
+class RedlockGroup::Poll final : public core::Keeper::Task,
+                                 public std::enable_shared_from_this<Poll> {
+ public:
+  Poll(RedlockGroup& group, const std::vector<std::size_t>& nodes, Duration within, Each each)
+      : group_(group),
+        asked_(group.size(), false),
+        left_(nodes.size()),
+        within_(within),
+        each_(std::move(each)) {
+    for (const auto node : nodes) asked_[node] = true;
+  }
+
+  void told(std::size_t node, Outcome outcome) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!asked_[node]) return;  // too late
+      asked_[node] = false;
+      if (--left_ == 0) group_.keeper().cancel(*this);
+    }
+    each_(node, std::move(outcome));
+  }
+
+  void due(TimePoint) override {
+    for (std::size_t node = 0; node < group_.size(); ++node) {
+      told(node, {.reply = {},
+                  .failure = Error(
+                      Errc::unreachable, "no answer within " + format_duration(within_),
+                      {.resource = {}, .node = group_.node(node).name(), .maybe_held = true})});
+    }
+  }
+
+ private:
+  RedlockGroup& group_;
+  std::mutex mutex_;
+  std::vector<bool> asked_;
+  std::size_t left_;
+  const Duration within_;
+  const Each each_;
+};
+
+RedlockGroup::RedlockGroup(const std::string& prefix, const std::vector<Member>& members,
+                           const std::function<void(std::size_t, const Owner&)>& wake)
+    : names_(prefix), keeper_(system_clock()) {
+  for (const auto& member : members) {
+    nodes_.push_back(std::make_unique<RedlockNode>(
+        loop_, names_, member.name, member.endpoint, member.access,
+        [wake, i = nodes_.size()](const Owner& owner) { wake(i, owner); }));
+  }
+}
+
+void RedlockGroup::ask(const std::vector<std::size_t>& nodes, const Script& script,
+                       const MakeWords& words, Call how, Each each) {
+  const auto poll =
+      std::make_shared<Poll>(*this, nodes, how.deadline - BootClock::now(), std::move(each));
+  keeper_.schedule(poll, how.deadline);
+  for (const auto node : nodes) {
+    nodes_[node]->server().run(script, words(node), how, [poll, node](Outcome outcome) {
+      poll->told(node, std::move(outcome));
+    });
+  }
+}
+
+void RedlockGroup::tell(std::size_t node, const Script& script, Words words, Duration within) {
+  nodes_[node]->server().run(script, std::move(words),
+                             {.deadline = BootClock::now() + within, .caller_waits = false},
+                             [](const Outcome&) {});
+}
+
+Words RedlockGroup::words(std::size_t node, const Claim& claim, bool queue,
+                          std::string extra) const {
+  auto words = words_of(claim, queue, names_, nodes_[node]->style());
+  words.at(claim.parts.size() * 3 + 4) = std::move(extra);
+  return words;
+}
+
+std::vector<std::size_t> RedlockGroup::everybody() const {
+  std::vector<std::size_t> all(nodes_.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+}  // namespace interlock::redis
