@@ -42,6 +42,12 @@ class Waiters {
  public:
   explicit Waiters(std::size_t majority) : majority_(majority) {}
 
+  /// A number for one that begins to wait, not below this: those of one client stay in order,
+  /// whichever nodes answered them first.
+  std::uint64_t number(std::uint64_t least) {
+    const std::lock_guard lock(mutex_);
+    return last_ticket_ = std::max(least, last_ticket_ + 1);
+  }
   /// The number that the nodes agreed on; 0: none yet.
   std::uint64_t ask(const Owner& owner) {
     const std::lock_guard lock(mutex_);
@@ -94,6 +100,7 @@ class Waiters {
   std::mutex mutex_;
   std::unordered_map<Owner, Waiter> waiting_;
   std::unordered_map<Owner, NodeSet> others_;
+  std::uint64_t last_ticket_ = 0;
 };
 
 class Redlock final : public Backend {
@@ -238,24 +245,31 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
     const auto granted = votes_.count(Said::granted);
     const auto pending = votes_.count(Said::nothing);
     if (granted >= majority()) return begin_second(lock);
-    if (granted + pending >= majority()) return;
     const auto busy = votes_.count(Said::busy);
     const auto reached = granted + votes_.count(Said::queued) + busy;
+    // Whoever did not answer before won't bring the majority now, if others hold it.
+    const auto expected = reached < majority() ? pending : awake();
+    if (granted + expected >= majority()) return;
     const auto lost = votes_.count(Said::lost);
     if (votes_.size() - lost < majority()) return give_up(lock, {.verdict = Verdict::lost});
     if (reached >= majority()) {
-      if (!queue_ || reached - busy < majority()) {
-        // Waiting would never end, or is not wanted; what others hold on the nodes that have not
-        // answered yet can't change that.
-        if (reached - busy + pending < majority() || !queue_)
-          return give_up(lock, {.verdict = Verdict::busy});
-        return;
-      }
-      return begin_waiting(lock);
+      // With a queue, a node says busy if waiting would never end.
+      if (queue_ && reached - busy >= majority()) return begin_waiting(lock);
+      if (queue_ && reached - busy + expected >= majority()) return;
+      return give_up(lock, {.verdict = Verdict::busy});
     }
     if (reached + pending >= majority()) return;
+    if (pending > 0 && votes_.size() - lost - pending < majority()) return;  // lost, perhaps
     if (votes_.count(Said::fresh) > 0 && !std::exchange(mended_, true)) return mend(lock);
     give_up(lock, Answer::failed(votes_.error("no majority", store_.node_names_)));
+  }
+
+  /// How many nodes have not answered yet and are likely to.
+  [[nodiscard]] std::size_t awake() {
+    const auto pending = votes_.who(Said::nothing);
+    return static_cast<std::size_t>(
+        std::count_if(pending.begin(), pending.end(),
+                      [this](std::size_t node) { return !group().node(node).silent(); }));
   }
 
   void mend(Lock& lock) {
@@ -336,8 +350,12 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
 
   // Holds nothing anywhere, and stands in all queues with one number.
   void begin_waiting(Lock& lock) {
-    for (std::size_t node = 0; node < votes_.size(); ++node)
-      ticket_ = std::max(ticket_, votes_[node].ticket);
+    if (ticket_ == 0) {
+      std::uint64_t largest = 0;
+      for (std::size_t node = 0; node < votes_.size(); ++node)
+        largest = std::max(largest, votes_[node].ticket);
+      ticket_ = store_.waiters_.number(largest);
+    }
     stage_ = Stage::waits;
     NodeSet yielded = 0;
     for (std::size_t node = 0; node < votes_.size(); ++node) {
@@ -488,9 +506,13 @@ class Redlock::Renewing : public std::enable_shared_from_this<Renewing> {
       lock.unlock();
       return reply_({.verdict = Verdict::granted, .fences = fences});
     }
-    if (confirmed + votes_.count(Said::nothing) >= votes_.majority()) return;
+    const auto pending = votes_.count(Said::nothing);
+    const auto lost = votes_.count(Said::lost);
+    if (confirmed + pending >= votes_.majority()) return;
+    const bool is_lost = votes_.size() - lost < votes_.majority();
+    if (!is_lost && pending > 0 && votes_.size() - lost - pending < votes_.majority()) return;
     over_ = true;
-    auto answer = votes_.size() - votes_.count(Said::lost) < votes_.majority()
+    auto answer = is_lost
                       ? Answer{.verdict = Verdict::lost}
                       : Answer::failed(votes_.error("no majority renewed it", store_.node_names_));
     lock.unlock();

@@ -61,6 +61,8 @@ class RedlockGroup::Poll final : public core::Keeper::Task,
   void told(std::size_t node, Outcome outcome) {
     {
       const std::lock_guard lock(mutex_);
+      // Also a late answer is a sign of life.
+      if (outcome.reply || asked_[node]) group_.node(node).set_silent(!outcome.reply);
       if (!asked_[node]) return;  // too late
       asked_[node] = false;
       if (--left_ == 0) group_.keeper().cancel(*this);

@@ -2,6 +2,7 @@
 // within a deadline has not answered.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,9 @@ class RedlockNode final : public Realm {
   [[nodiscard]] const std::string& name() const noexcept { return server_->name(); }
   [[nodiscard]] const ClaimStyle& style() const noexcept { return style_; }
   [[nodiscard]] Server& server() const noexcept { return *server_; }
+  /// The last question to it was not answered.
+  [[nodiscard]] bool silent() const noexcept { return silent_; }
+  void set_silent(bool silent) noexcept { silent_ = silent; }
 
   // For Inspection.
   void run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
@@ -45,6 +49,7 @@ class RedlockNode final : public Realm {
  private:
   ClaimStyle style_;
   std::shared_ptr<Server> server_;
+  std::atomic<bool> silent_ = false;
 };
 
 class RedlockGroup {

@@ -8,8 +8,14 @@
 
 namespace interlock::redis {
 
+namespace {
+
+constexpr Duration kGrace = std::chrono::milliseconds(10);
+
+}  // namespace
+
 void RedlockInspection::start(RedlockGroup& group, const Query& query, Call call, Report report) {
-  const auto self = std::make_shared<RedlockInspection>(group, std::move(report));
+  const auto self = std::make_shared<RedlockInspection>(group, call.deadline, std::move(report));
   group.keeper().schedule(self, call.deadline);
   for (const auto node : group.everybody()) {
     std::make_shared<Inspection>(
@@ -19,14 +25,27 @@ void RedlockInspection::start(RedlockGroup& group, const Query& query, Call call
   }
 }
 
-RedlockInspection::RedlockInspection(RedlockGroup& group, Report report)
-    : group_(group), report_(std::move(report)), snapshots_(group.size()), left_(group.size()) {}
+RedlockInspection::RedlockInspection(RedlockGroup& group, TimePoint deadline, Report report)
+    : group_(group),
+      started_(BootClock::now()),
+      deadline_(deadline),
+      report_(std::move(report)),
+      snapshots_(group.size()),
+      left_(group.size()) {}
 
 void RedlockInspection::told(std::size_t node, Snapshot snapshot) {
   std::unique_lock lock(mutex_);
   if (over_) return;
+  if (!snapshot.why) ++good_;
   snapshots_[node] = std::move(snapshot);
-  if (--left_ > 0) return;
+  if (--left_ > 0) {
+    // The others get as long again as the majority took.
+    if (good_ != group_.majority()) return;
+    const auto now = BootClock::now();
+    group_.keeper().schedule(shared_from_this(),
+                             std::min(deadline_, now + std::max(kGrace, now - started_)));
+    return;
+  }
   group_.keeper().cancel(*this);
   finish(lock);
 }

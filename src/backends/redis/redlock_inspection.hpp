@@ -13,10 +13,10 @@ namespace interlock::redis {
 class RedlockInspection final : public core::Keeper::Task,
                                 public std::enable_shared_from_this<RedlockInspection> {
  public:
-  /// Waits for all nodes until the deadline, and is content with a majority then.
+  /// Waits for a majority, and a little longer for the others.
   static void start(RedlockGroup& group, const Query& query, Call call, Report report);
 
-  RedlockInspection(RedlockGroup& group, Report report);
+  RedlockInspection(RedlockGroup& group, TimePoint deadline, Report report);
   void due(TimePoint now) override;
 
  private:
@@ -24,10 +24,13 @@ class RedlockInspection final : public core::Keeper::Task,
   void finish(std::unique_lock<std::mutex>& lock);
 
   RedlockGroup& group_;
+  const TimePoint started_;
+  const TimePoint deadline_;
   const Report report_;
   std::mutex mutex_;
   std::vector<std::optional<Snapshot>> snapshots_;
   std::size_t left_;
+  std::size_t good_ = 0;
   bool over_ = false;
 };
 
