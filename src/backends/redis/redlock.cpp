@@ -51,11 +51,10 @@ class Waiters {
   /// The number that the nodes agreed on; 0: none yet.
   std::uint64_t ask(const Owner& owner) {
     const std::lock_guard lock(mutex_);
-    const auto it = waiting_.find(owner);
-    if (it == waiting_.end()) return 0;
-    it->second.asking = true;
-    it->second.free = 0;
-    return it->second.ticket;
+    auto& waiter = waiting_[owner];
+    waiter.asking = true;
+    waiter.free = 0;
+    return waiter.ticket;
   }
   /// It waits on, and these nodes were free for it. True: enough are by now.
   bool wait(const Owner& owner, std::uint64_t ticket, NodeSet free) {
@@ -103,6 +102,50 @@ class Waiters {
   std::uint64_t last_ticket_ = 0;
 };
 
+/// Messages that follow up on a call whose answer was given: they would bring back what a release
+/// took away, so none is sent after it.
+class FollowUps {
+ public:
+  class Gate {
+   public:
+    template <class Send>
+    void unless_closed(Send send) {
+      const std::lock_guard lock(mutex_);
+      if (!closed_) send();
+    }
+    void close() {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+
+   private:
+    std::mutex mutex_;
+    bool closed_ = false;
+  };
+
+  /// For one call, which has to `remove` it in the end.
+  std::shared_ptr<Gate> add(const Owner& owner) {
+    const std::lock_guard lock(mutex_);
+    return gates_.emplace(owner, std::make_shared<Gate>())->second;
+  }
+  void remove(const Owner& owner, const std::shared_ptr<Gate>& gate) {
+    const std::lock_guard lock(mutex_);
+    const auto [begin, end] = gates_.equal_range(owner);
+    const auto it = std::find_if(begin, end, [&](const auto& one) { return one.second == gate; });
+    if (it != end) gates_.erase(it);
+  }
+  /// It is being released.
+  void close(const Owner& owner) {
+    const std::lock_guard lock(mutex_);
+    const auto [begin, end] = gates_.equal_range(owner);
+    std::for_each(begin, end, [](const auto& one) { one.second->close(); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_multimap<Owner, std::shared_ptr<Gate>> gates_;
+};
+
 class Redlock final : public Backend {
  public:
   Redlock(const std::string& prefix, const std::vector<RedlockGroup::Member>& members,
@@ -145,6 +188,7 @@ class Redlock final : public Backend {
   Traits traits_;
   std::vector<std::string> node_names_;
   Waiters waiters_;
+  FollowUps follow_ups_;
   WakeSink sink_ = [](const Owner&) {};
   RedlockMender mender_;
   RedlockGroup group_;  ///< the first to end: it reports to all of the above
@@ -191,7 +235,11 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
         queue_(queue),
         call_(call),
         reply_(std::move(reply)),
+        gate_(store.follow_ups_.add(claim.owner)),
         votes_(store.group_.size()) {}
+  Acquiring(const Acquiring&) = delete;
+  Acquiring& operator=(const Acquiring&) = delete;
+  ~Acquiring() { store_.follow_ups_.remove(claim_.owner, gate_); }
 
   void start() {
     std::uint64_t agreed = 0;
@@ -201,7 +249,7 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
       round = ++round_;
       stage_ = Stage::first;
       votes_ = Votes(group().size());
-      ticket_ = agreed = std::max(ticket_, store_.waiters_.ask(claim_.owner));
+      if (queue_) ticket_ = agreed = std::max(ticket_, store_.waiters_.ask(claim_.owner));
     }
     group().ask(
         group().everybody(), RedlockScripts::all().acquire,
@@ -378,8 +426,10 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
     const auto& vote = votes_[node];
     const bool settled = vote.said == Said::queued && vote.ticket == ticket_;
     if (settled || (vote.said != Said::granted && vote.said != Said::queued)) return;
-    group().tell(node, RedlockScripts::all().yield,
-                 group().words(node, claim_, true, std::to_string(ticket_)), claim_.ttl);
+    gate_->unless_closed([&] {
+      group().tell(node, RedlockScripts::all().yield,
+                   group().words(node, claim_, true, std::to_string(ticket_)), claim_.ttl);
+    });
   }
 
   [[nodiscard]] Answer queued_answer() const {
@@ -456,6 +506,7 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
   const bool queue_;
   const Call call_;
   const Reply reply_;
+  const std::shared_ptr<FollowUps::Gate> gate_;
   std::mutex mutex_;
   Stage stage_ = Stage::first;
   int round_ = 0;
@@ -477,7 +528,14 @@ void Redlock::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
 class Redlock::Renewing : public std::enable_shared_from_this<Renewing> {
  public:
   Renewing(Redlock& store, const Claim& claim, Reply reply)
-      : store_(store), claim_(claim), reply_(std::move(reply)), votes_(store.group_.size()) {}
+      : store_(store),
+        claim_(claim),
+        reply_(std::move(reply)),
+        gate_(store.follow_ups_.add(claim.owner)),
+        votes_(store.group_.size()) {}
+  Renewing(const Renewing&) = delete;
+  Renewing& operator=(const Renewing&) = delete;
+  ~Renewing() { store_.follow_ups_.remove(claim_.owner, gate_); }
 
   void start(Call call) {
     auto& group = store_.group_;
@@ -522,13 +580,16 @@ class Redlock::Renewing : public std::enable_shared_from_this<Renewing> {
   // In the same round in which a majority confirmed it, and in no other: so it is not created.
   void heal(std::size_t node) {
     if (votes_[node].said != Said::lost) return;
-    store_.group_.tell(node, RedlockScripts::all().heal,
-                       store_.group_.words(node, claim_, false, join(fences_)), claim_.ttl);
+    gate_->unless_closed([&] {
+      store_.group_.tell(node, RedlockScripts::all().heal,
+                         store_.group_.words(node, claim_, false, join(fences_)), claim_.ttl);
+    });
   }
 
   Redlock& store_;
   const Claim claim_;
   const Reply reply_;
+  const std::shared_ptr<FollowUps::Gate> gate_;
   std::mutex mutex_;
   bool over_ = false;
   Votes votes_;
@@ -604,6 +665,7 @@ class Redlock::Releasing : public std::enable_shared_from_this<Releasing> {
 
 void Redlock::release(const Claim& claim, Call call, Reply reply) {
   waiters_.forget(claim.owner);
+  follow_ups_.close(claim.owner);
   call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
   try {
     for (const auto& part : claim.parts) (void)group_.names().of(part.resource);
