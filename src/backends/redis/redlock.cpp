@@ -1,6 +1,7 @@
 #include "backends/redis/redlock.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <mutex>
 #include <unordered_map>
@@ -102,37 +103,20 @@ class Waiters {
   std::uint64_t last_ticket_ = 0;
 };
 
-/// Messages that follow up on a call whose answer was given: they would bring back what a release
-/// took away, so none is sent after it.
-class FollowUps {
+/// The gates of calls that may still send something.
+class Gates {
  public:
-  class Gate {
-   public:
-    template <class Send>
-    void unless_closed(Send send) {
-      const std::lock_guard lock(mutex_);
-      if (!closed_) send();
-    }
-    void close() {
-      const std::lock_guard lock(mutex_);
-      closed_ = true;
-    }
+  using Gate = RedlockGroup::Gate;
 
-   private:
-    std::mutex mutex_;
-    bool closed_ = false;
-  };
-
-  /// For one call, which has to `remove` it in the end.
+  /// For one call. Known here as long as anybody has it.
   std::shared_ptr<Gate> add(const Owner& owner) {
+    const std::shared_ptr<Gate> gate(new Gate, [this, owner](Gate* ended) {
+      remove(owner, ended);
+      delete ended;
+    });
     const std::lock_guard lock(mutex_);
-    return gates_.emplace(owner, std::make_shared<Gate>())->second;
-  }
-  void remove(const Owner& owner, const std::shared_ptr<Gate>& gate) {
-    const std::lock_guard lock(mutex_);
-    const auto [begin, end] = gates_.equal_range(owner);
-    const auto it = std::find_if(begin, end, [&](const auto& one) { return one.second == gate; });
-    if (it != end) gates_.erase(it);
+    gates_.emplace(owner, gate.get());
+    return gate;
   }
   /// It is being released.
   void close(const Owner& owner) {
@@ -142,8 +126,15 @@ class FollowUps {
   }
 
  private:
+  void remove(const Owner& owner, const Gate* gate) {
+    const std::lock_guard lock(mutex_);
+    const auto [begin, end] = gates_.equal_range(owner);
+    const auto it = std::find_if(begin, end, [&](const auto& one) { return one.second == gate; });
+    if (it != end) gates_.erase(it);
+  }
+
   std::mutex mutex_;
-  std::unordered_multimap<Owner, std::shared_ptr<Gate>> gates_;
+  std::unordered_multimap<Owner, Gate*> gates_;
 };
 
 class Redlock final : public Backend {
@@ -183,12 +174,14 @@ class Redlock final : public Backend {
     return call;
   }
   [[nodiscard]] std::optional<Error> refusal(const Claim& claim) const;
-  void release_everywhere(const Claim& claim);
+  /// Gives back, on every node, what this attempt and those before it took.
+  void undo(const Claim& claim, std::uint64_t attempt);
 
   Traits traits_;
   std::vector<std::string> node_names_;
   Waiters waiters_;
-  FollowUps follow_ups_;
+  Gates gates_;
+  std::atomic<std::uint64_t> attempts_ = 0;
   WakeSink sink_ = [](const Owner&) {};
   RedlockMender mender_;
   RedlockGroup group_;  ///< the first to end: it reports to all of the above
@@ -214,10 +207,10 @@ std::optional<Error> Redlock::refusal(const Claim& claim) const {
   return std::nullopt;
 }
 
-void Redlock::release_everywhere(const Claim& claim) {
+void Redlock::undo(const Claim& claim, std::uint64_t attempt) {
   for (const auto node : group_.everybody()) {
-    group_.tell(node, RedlockScripts::all().release, group_.words(node, claim, false, "claim"),
-                claim.ttl);
+    group_.tell(node, RedlockScripts::all().release,
+                group_.words(node, claim, false, std::to_string(attempt)), claim.ttl, nullptr);
   }
 }
 
@@ -235,28 +228,25 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
         queue_(queue),
         call_(call),
         reply_(std::move(reply)),
-        gate_(store.follow_ups_.add(claim.owner)),
+        gate_(store.gates_.add(claim.owner)),
         votes_(store.group_.size()) {}
-  Acquiring(const Acquiring&) = delete;
-  Acquiring& operator=(const Acquiring&) = delete;
-  ~Acquiring() { store_.follow_ups_.remove(claim_.owner, gate_); }
 
   void start() {
-    std::uint64_t agreed = 0;
+    std::string words;
     int round = 0;
     {
       const std::lock_guard lock(mutex_);
       round = ++round_;
       stage_ = Stage::first;
       votes_ = Votes(group().size());
-      if (queue_) ticket_ = agreed = std::max(ticket_, store_.waiters_.ask(claim_.owner));
+      attempt_ = ++store_.attempts_;
+      if (queue_) ticket_ = std::max(ticket_, store_.waiters_.ask(claim_.owner));
+      words = extra();
     }
     group().ask(
         group().everybody(), RedlockScripts::all().acquire,
-        [&](std::size_t node) {
-          return group().words(node, claim_, queue_, agreed == 0 ? "" : std::to_string(agreed));
-        },
-        store_.bounded(call_, claim_),
+        [&](std::size_t node) { return group().words(node, claim_, queue_, words); },
+        store_.bounded(call_, claim_), gate_,
         [self = shared_from_this(), round](std::size_t node, const Outcome& outcome) {
           self->first(round, node, outcome);
         });
@@ -267,6 +257,9 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
   using Lock = std::unique_lock<std::mutex>;
 
   RedlockGroup& group() { return store_.group_; }
+  [[nodiscard]] std::string extra() const {
+    return std::to_string(ticket_) + ":" + std::to_string(attempt_);
+  }
   [[nodiscard]] std::size_t majority() const { return votes_.majority(); }
 
   void first(int round, std::size_t node, const Outcome& outcome) {
@@ -347,7 +340,7 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
     lock.unlock();
     group().ask(
         holders, RedlockScripts::all().confirm,
-        [&](std::size_t node) { return confirmation(node); }, store_.bounded(call_, claim_),
+        [&](std::size_t node) { return confirmation(node); }, store_.bounded(call_, claim_), gate_,
         [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
           self->second(node, outcome);
         });
@@ -384,16 +377,29 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
     const auto& vote = votes_[node];
     if (vote.said != Said::granted) return;
     if (vote.numbers == fences_ && claim_.instead_of.empty()) return;
-    group().tell(node, RedlockScripts::all().confirm, confirmation(node), claim_.ttl);
+    group().tell(node, RedlockScripts::all().confirm, confirmation(node), claim_.ttl, gate_);
   }
 
   void grant(Lock& lock) {
     stage_ = Stage::granted;
+    drop_predecessor();
     Answer answer{.verdict = Verdict::granted};
     for (const auto fence : fences_) answer.fences.push_back(Fence{fence});
     lock.unlock();
     store_.waiters_.forget(claim_.owner);
     reply_(std::move(answer));
+  }
+
+  // What it took over has ended, also on nodes that did not grant it.
+  void drop_predecessor() {
+    if (claim_.instead_of.empty()) return;
+    auto predecessor = claim_;
+    predecessor.owner = std::exchange(predecessor.instead_of, Owner{});
+    for (const auto node : group().everybody()) {
+      if (votes_[node].said == Said::granted) continue;
+      group().tell(node, RedlockScripts::all().release,
+                   group().words(node, predecessor, false, "all"), claim_.ttl, nullptr);
+    }
   }
 
   // Holds nothing anywhere, and stands in all queues with one number.
@@ -426,10 +432,8 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
     const auto& vote = votes_[node];
     const bool settled = vote.said == Said::queued && vote.ticket == ticket_;
     if (settled || (vote.said != Said::granted && vote.said != Said::queued)) return;
-    gate_->unless_closed([&] {
-      group().tell(node, RedlockScripts::all().yield,
-                   group().words(node, claim_, true, std::to_string(ticket_)), claim_.ttl);
-    });
+    group().tell(node, RedlockScripts::all().yield, group().words(node, claim_, true, extra()),
+                 claim_.ttl, gate_);
   }
 
   [[nodiscard]] Answer queued_answer() const {
@@ -496,7 +500,7 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
         votes_.size();
     lock.unlock();
     // Also where no answer came from: it may be done there later.
-    if (!nothing_there) store_.release_everywhere(claim_);
+    if (!nothing_there) store_.undo(claim_, attempt_);
     store_.waiters_.forget(claim_.owner);
     reply_(std::move(answer));
   }
@@ -506,7 +510,7 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
   const bool queue_;
   const Call call_;
   const Reply reply_;
-  const std::shared_ptr<FollowUps::Gate> gate_;
+  const RedlockGroup::GatePtr gate_;
   std::mutex mutex_;
   Stage stage_ = Stage::first;
   int round_ = 0;
@@ -517,6 +521,7 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
   std::size_t unconfirmed_ = 0;
   std::vector<std::uint64_t> fences_;
   std::uint64_t ticket_ = 0;
+  std::uint64_t attempt_ = 0;
 };
 
 void Redlock::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
@@ -531,17 +536,14 @@ class Redlock::Renewing : public std::enable_shared_from_this<Renewing> {
       : store_(store),
         claim_(claim),
         reply_(std::move(reply)),
-        gate_(store.follow_ups_.add(claim.owner)),
+        gate_(store.gates_.add(claim.owner)),
         votes_(store.group_.size()) {}
-  Renewing(const Renewing&) = delete;
-  Renewing& operator=(const Renewing&) = delete;
-  ~Renewing() { store_.follow_ups_.remove(claim_.owner, gate_); }
 
   void start(Call call) {
     auto& group = store_.group_;
     group.ask(
         group.everybody(), RedlockScripts::all().renew,
-        [&](std::size_t node) { return group.words(node, claim_, false, "claim"); }, call,
+        [&](std::size_t node) { return group.words(node, claim_, false, "all"); }, call, nullptr,
         [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
           self->told(node, outcome);
         });
@@ -580,16 +582,14 @@ class Redlock::Renewing : public std::enable_shared_from_this<Renewing> {
   // In the same round in which a majority confirmed it, and in no other: so it is not created.
   void heal(std::size_t node) {
     if (votes_[node].said != Said::lost) return;
-    gate_->unless_closed([&] {
-      store_.group_.tell(node, RedlockScripts::all().heal,
-                         store_.group_.words(node, claim_, false, join(fences_)), claim_.ttl);
-    });
+    store_.group_.tell(node, RedlockScripts::all().heal,
+                       store_.group_.words(node, claim_, false, join(fences_)), claim_.ttl, gate_);
   }
 
   Redlock& store_;
   const Claim claim_;
   const Reply reply_;
-  const std::shared_ptr<FollowUps::Gate> gate_;
+  const RedlockGroup::GatePtr gate_;
   std::mutex mutex_;
   bool over_ = false;
   Votes votes_;
@@ -610,7 +610,7 @@ class Redlock::Releasing : public std::enable_shared_from_this<Releasing> {
     auto& group = store_.group_;
     group.ask(
         group.everybody(), RedlockScripts::all().release,
-        [&](std::size_t node) { return group.words(node, claim_, false, "claim"); }, call,
+        [&](std::size_t node) { return group.words(node, claim_, false, "all"); }, call, nullptr,
         [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
           self->told(node, outcome);
         });
@@ -665,7 +665,7 @@ class Redlock::Releasing : public std::enable_shared_from_this<Releasing> {
 
 void Redlock::release(const Claim& claim, Call call, Reply reply) {
   waiters_.forget(claim.owner);
-  follow_ups_.close(claim.owner);
+  gates_.close(claim.owner);
   call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
   try {
     for (const auto& part : claim.parts) (void)group_.names().of(part.resource);

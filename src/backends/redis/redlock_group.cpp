@@ -12,7 +12,6 @@ const RedlockScripts& RedlockScripts::all() {
   // The rules are those of a single server; only what they are part of differs.
   const auto with_claim =
       std::string("local function claim()\n") + std::string(kAcquireLua) + "\nend\n";
-  const auto with_release = "local released = false\n" + std::string(kReleaseLua);
   static const auto* const scripts = new RedlockScripts{
       .acquire = make_script({kRedlockNodeLua, kRedlockBeginLua, kRowsLua, kRedlockRowsLua,
                               with_claim, kRedlockAcquireLua}),
@@ -20,7 +19,7 @@ const RedlockScripts& RedlockScripts::all() {
       .yield = make_script({kRowsLua, kRedlockRowsLua, kRedlockYieldLua}),
       .renew = make_script({kRowsLua, kRedlockRowsLua, kRedlockRenewLua}),
       .heal = make_script({kRowsLua, kRedlockRowsLua, kRedlockHealLua}),
-      .release = make_script({kRowsLua, kRedlockRowsLua, with_release}),
+      .release = make_script({kRowsLua, kRedlockRowsLua, kRedlockReleaseLua, kReleaseLua}),
       .mend = make_script({kRedlockNodeLua, kRedlockMendLua}),
   };
   return *scripts;
@@ -99,21 +98,45 @@ RedlockGroup::RedlockGroup(const std::string& prefix, const std::vector<Member>&
 }
 
 void RedlockGroup::ask(const std::vector<std::size_t>& nodes, const Script& script,
-                       const MakeWords& words, Call how, Each each) {
+                       const MakeWords& words, Call how, const GatePtr& gate, Each each) {
   const auto poll =
       std::make_shared<Poll>(*this, nodes, how.deadline - BootClock::now(), std::move(each));
   keeper_.schedule(poll, how.deadline);
   for (const auto node : nodes) {
-    nodes_[node]->server().run(script, words(node), how, [poll, node](Outcome outcome) {
-      poll->told(node, std::move(outcome));
-    });
+    run(node, script, words(node), how, gate,
+        [poll, node](Outcome outcome) { poll->told(node, std::move(outcome)); });
   }
 }
 
-void RedlockGroup::tell(std::size_t node, const Script& script, Words words, Duration within) {
-  nodes_[node]->server().run(script, std::move(words),
-                             {.deadline = BootClock::now() + within, .caller_waits = false},
-                             [](const Outcome&) {});
+void RedlockGroup::tell(std::size_t node, const Script& script, Words words, Duration within,
+                        const GatePtr& gate) {
+  const Call how{.deadline = BootClock::now() + within, .caller_waits = false};
+  const auto send = [&] { run(node, script, std::move(words), how, gate, [](const Outcome&) {}); };
+  if (gate) {
+    gate->unless_closed(send);
+  } else {
+    send();
+  }
+}
+
+// Not Server::run: a script that the server does not know is sent again in full, and so comes after
+// what was sent meanwhile. If that was a release, it must not.
+void RedlockGroup::run(std::size_t node, const Script& script, Words words, Call how,
+                       const GatePtr& gate, Server::Then then) {
+  auto bytes = call(script, words, false);
+  auto& server = nodes_[node]->server();
+  server.send(std::move(bytes), how,
+              [&server, &script, words = std::move(words), how, gate,
+               then = std::move(then)](Outcome outcome) {
+                if (!outcome.reply || !is_error(*outcome.reply) ||
+                    error_code(text_of(*outcome.reply)) != "NOSCRIPT") {
+                  return then(std::move(outcome));
+                }
+                const auto again = [&] { server.send(call(script, words, true), how, then); };
+                if (!gate) return again();
+                if (gate->unless_closed(again)) return;
+                then({.reply = {}, .failure = Error(Errc::unreachable, "released meanwhile")});
+              });
 }
 
 Words RedlockGroup::words(std::size_t node, const Claim& claim, bool queue,

@@ -79,11 +79,33 @@ class RedlockGroup {
   using Each = std::function<void(std::size_t node, Outcome outcome)>;
   using MakeWords = std::function<Words(std::size_t node)>;
 
+  /// Nothing that a gate stands before is sent after it was closed: what follows up on an answer
+  /// would bring back what a release took away.
+  class Gate {
+   public:
+    template <class Send>
+    bool unless_closed(Send send) {
+      const std::lock_guard lock(mutex_);
+      if (!closed_) send();
+      return !closed_;
+    }
+    void close() {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+
+   private:
+    std::mutex mutex_;
+    bool closed_ = false;
+  };
+  using GatePtr = std::shared_ptr<Gate>;
+
   /// Runs a script on these nodes at once.
   void ask(const std::vector<std::size_t>& nodes, const Script& script, const MakeWords& words,
-           Call how, Each each);
-  /// The same, of which nobody waits for the answer.
-  void tell(std::size_t node, const Script& script, Words words, Duration within);
+           Call how, const GatePtr& gate, Each each);
+  /// The same on one node, and nobody waits for the answer.
+  void tell(std::size_t node, const Script& script, Words words, Duration within,
+            const GatePtr& gate);
 
   /// A claim's words for a node. `extra` is what Redlock's scripts find in ARGV[3]. Throws Error
   /// (invalid) for a name that can't be.
@@ -93,6 +115,9 @@ class RedlockGroup {
 
  private:
   class Poll;
+
+  void run(std::size_t node, const Script& script, Words words, Call how, const GatePtr& gate,
+           Server::Then then);
 
   KeyNames names_;
   Loop loop_;

@@ -41,7 +41,7 @@ void RedlockMender::ask(const Nodes& nodes, std::function<Words(std::size_t)> wo
   answers->states.resize(group_.size());
   answers->left = nodes.size();
   const Call how{.deadline = BootClock::now() + kPatience, .caller_waits = false};
-  group_.ask(nodes, RedlockScripts::all().mend, words, how,
+  group_.ask(nodes, RedlockScripts::all().mend, words, how, nullptr,
              [answers, then = std::move(then)](std::size_t node, const Outcome& outcome) {
                const auto said =
                    outcome.reply ? elements_of(*outcome.reply) : std::span<redisReply* const>{};

@@ -14,6 +14,7 @@ extern const std::string_view kRedlockConfirmLua;
 extern const std::string_view kRedlockHealLua;
 extern const std::string_view kRedlockMendLua;
 extern const std::string_view kRedlockNodeLua;
+extern const std::string_view kRedlockReleaseLua;
 extern const std::string_view kRedlockRenewLua;
 extern const std::string_view kRedlockRowsLua;
 extern const std::string_view kRedlockYieldLua;

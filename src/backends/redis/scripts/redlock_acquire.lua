@@ -1,9 +1,11 @@
-local agreed = tonumber(ARGV[3])
+local agreed, attempt = string.match(ARGV[3], '^(%d+):(%d+)$')
+agreed, attempt = tonumber(agreed), tonumber(attempt)
+if agreed == 0 then agreed = nil end
 local again = count_held(owner) == parts
 local hold = string.format('%.0f', node.count + 1)
 local upgrades = false
 if again then
-  keep_more()
+  keep_more(attempt)
   local _, before = more_of(rows[1], owner)
   hold = before or '0'
 else
@@ -11,7 +13,7 @@ else
     local before = hold_of(row, instead)
     upgrades = upgrades or (before and before.mode == 's' and row.mode == 'e')
   end
-  tail = tail .. '\n' .. string.format('%.0f', now) .. '\n' .. hold .. '\n' .. (upgrades and instead or '')
+  with_more(now, tonumber(hold), upgrades and instead or '', attempt)
 end
 
 local place  -- its number in the queues

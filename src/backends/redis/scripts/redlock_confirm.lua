@@ -14,7 +14,7 @@ for _, row in ipairs(rows) do
   local text = text_of(row, owner)
   text = fence .. string.sub(text, string.find(text, '\n', 1, true), -1)
   -- Nothing is covered any more.
-  text = string.gsub(text, '\n%x*$', '\n')
+  text = string.gsub(text, '\n%x*\n(%d+)$', '\n\n%1')
   if row.value == owner then
     call('SET', row.who, text, 'KEEPTTL')
     if instead ~= '' then call('DEL', row.holders, row.ends) end

@@ -10,7 +10,7 @@ for _, row in ipairs(rows) do
   if not free then return 0 end
 end
 local hold = tonumber(call('HGET', FENCE, 'count') or 0) + 1
-tail = tail .. '\n' .. string.format('%.0f', now) .. '\n' .. string.format('%.0f', hold) .. '\n'
+with_more(now, hold, '', 2 ^ 52)
 local largest = hold
 local next_fence = string.gmatch(ARGV[3], '%d+')
 for _, row in ipairs(rows) do
