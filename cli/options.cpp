@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "command.hpp"
 #include "interlock/duration.hpp"
 #include "interlock/error.hpp"
 #include "interlock/multi_lock.hpp"

@@ -110,7 +110,7 @@ class Gates {
 
   /// For one call. Known here as long as anybody has it.
   std::shared_ptr<Gate> add(const Owner& owner) {
-    const std::shared_ptr<Gate> gate(new Gate, [this, owner](Gate* ended) {
+    std::shared_ptr<Gate> gate(new Gate, [this, owner](Gate* ended) {
       remove(owner, ended);
       delete ended;
     });
