@@ -78,8 +78,8 @@ struct State {
 };
 
 // All members are bytes: no padding, and equal states are equal bytes.
-static_assert(sizeof(Client) == 4 + 3 * kMostNodes);
-static_assert(sizeof(State) == 5 * kMostNodes + sizeof(Client) * kMostClients);
+static_assert(sizeof(Client) == 4 + 3 * std::size_t{kMostNodes});
+static_assert(sizeof(State) == 5 * std::size_t{kMostNodes} + sizeof(Client) * kMostClients);
 
 /// 128 bits of a state: enough that no two of some millions are taken for one.
 struct Key {

@@ -124,7 +124,10 @@ TEST_F(RedlockServers, TheErrorListsEveryNodesVerdict) {
           << text;
     }
     EXPECT_NE(text.find("2 of 3"), std::string::npos) << text;
-    EXPECT_NE(text.find(": granted"), std::string::npos) << text;
+    // It does not wait for the third one, which can't help any more.
+    EXPECT_TRUE(text.find(": granted") != std::string::npos ||
+                text.find(": not answered yet") != std::string::npos)
+        << text;
   }
   EXPECT_TRUE(eventually([&] { return on(1).empty(); })) << "what it got is given back";
 }

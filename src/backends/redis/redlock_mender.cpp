@@ -31,7 +31,8 @@ void RedlockMender::mend(std::function<void()> then) {
   if (then) then();
 }
 
-void RedlockMender::ask(const Nodes& nodes, std::function<Words(std::size_t)> words, Then then) {
+void RedlockMender::ask(const Nodes& nodes, const std::function<Words(std::size_t)>& words,
+                        Then then) {
   struct Answers {
     std::mutex mutex;
     States states;

@@ -44,7 +44,7 @@ class RedlockMender {
   using Then = std::function<void(const States&)>;
 
   /// Asks these nodes, and hands on what those said that answered.
-  void ask(const Nodes& nodes, std::function<Words(std::size_t)> words, Then then);
+  void ask(const Nodes& nodes, const std::function<Words(std::size_t)>& words, Then then);
   void look(Then then);
   void looked(const States& states);
   void waited(const States& states);
