@@ -3,6 +3,7 @@
 #   make            the library and the command, at build/bin/interlock
 #   make demo       see it work: a counter with and without a lock
 #   make test       build everything and run every test
+#   make interop    meet other lock libraries on Redis: redis-py, redsync, node-redlock, …
 #   make bench      measure, as ratios to a baseline of the same run
 #   make lint       clang-tidy and the format check; make format repairs the format
 #   make sanitize   the tests under ASan+UBSan and under TSan
@@ -16,7 +17,7 @@ SHELL := /bin/bash
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all build demo test bench lint format sanitize asan tsan clang install deps clean
+.PHONY: all build demo test interop bench lint format sanitize asan tsan clang install deps clean
 .DELETE_ON_ERROR:
 
 all: build
@@ -38,6 +39,13 @@ demo: build
 test: deps build/build.ninja
 	cmake --build --preset release -j $(JOBS)
 	ctest --preset release -j $(JOBS)
+
+# Go and Node.js need not be Debian's.
+interop: build
+	@tools/deps interop
+	@command -v go >/dev/null || tools/deps go
+	@command -v npm >/dev/null || tools/deps node
+	tests/interop/run build
 
 bench: build
 	cmake --build --preset release -j $(JOBS) --target bench/all

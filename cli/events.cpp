@@ -29,6 +29,10 @@ void Events::on(const interlock::Observation& seen) noexcept {
     }
     bell_.ring();
     if (!verbose_) return;
+    if (seen.event == Event::warned && seen.error != nullptr) {
+      spdlog::warn("{}", printable(seen.error->what()));
+      return;
+    }
     std::string names;
     for (const auto& part : seen.claim.parts) {
       if (!part.ancestor) names += (names.empty() ? "" : ", ") + part.resource;

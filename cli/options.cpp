@@ -68,7 +68,10 @@ interlock::Client open_store(const Common& common, std::shared_ptr<Events> event
                                " is seen by one process only, so it can't lock anybody out; use a "
                                "file: URL, or none");
   }
-  for (const auto& warning : client.traits().warnings) complain("warning: " + warning);
+  // The events have them, too.
+  if (!common.verbose) {
+    for (const auto& warning : client.traits().warnings) complain("warning: " + warning);
+  }
   return client;
 }
 

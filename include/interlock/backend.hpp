@@ -69,6 +69,8 @@ using Report = std::function<void(Snapshot)>;
 /// Tells that this owner, queued or holding, should ask now. A hint, never a proof: it may come
 /// late, twice, for nothing, or not at all.
 using WakeSink = std::function<void(const Owner&)>;
+/// Told what about the store is risky for locks, in words.
+using WarnSink = std::function<void(const Error&)>;
 
 /// Thread-safe. One client owns it; its destructor makes sure that no reply comes afterwards.
 class Backend {
@@ -106,6 +108,8 @@ class Backend {
 
   /// Called once, before anything else.
   virtual void on_wake(WakeSink sink) = 0;
+  /// The same, for a store that looks at how its server is set up.
+  virtual void on_warning(WarnSink /*sink*/) {}
 
   /// A caller that is blocked until `signal` is set or `until` has passed lends its thread: a
   /// backend with a socket drives it meanwhile. May return early.

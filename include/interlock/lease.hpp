@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <coroutine>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -87,6 +89,12 @@ class [[nodiscard]] Lease {
   /// more. Throws Error (unreachable) if the store does not answer (retried in the background).
   /// Releasing twice is fine.
   LeaseState release();
+  /// The same without blocking: `then` is called on the client's callback thread (see
+  /// ClientOptions::executor). A store that does not answer is asked again in the background until
+  /// the TTL has ended; then the state is `lost`.
+  void async_release(std::function<void(LeaseState)> then);
+  /// The same for coroutines: `co_await lease.async_release();`
+  [[nodiscard]] auto async_release();
   /// Gives back some of several resources and keeps the rest. Names that are not held here are
   /// passed over.
   LeaseState release(const std::vector<std::string>& resources);
@@ -122,5 +130,29 @@ class [[nodiscard]] Lease {
 
   std::shared_ptr<core::Hold> hold_;
 };
+
+namespace detail {
+
+/// What `co_await lease.async_release()` waits on.
+class Releasing {
+ public:
+  explicit Releasing(Lease& lease) : lease_(lease) {}
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> caller) {
+    lease_.async_release([this, caller](LeaseState state) {
+      state_ = state;
+      caller.resume();
+    });
+  }
+  [[nodiscard]] LeaseState await_resume() const noexcept { return state_; }
+
+ private:
+  Lease& lease_;
+  LeaseState state_ = LeaseState::released;
+};
+
+}  // namespace detail
+
+inline auto Lease::async_release() { return detail::Releasing(*this); }
 
 }  // namespace interlock

@@ -22,6 +22,7 @@ enum class Event : std::uint8_t {
   release_failed,  ///< a destructor's or a background release; the TTL ends the lease
   store_down,      ///< the store did not answer, for the first time since it last did
   store_back,      ///< it answers again
+  warned,          ///< `error` says what about the store is risky for locks; the claim is empty
 };
 
 std::string_view to_string(Event event) noexcept;

@@ -34,6 +34,12 @@ std::shared_ptr<Engine> Engine::make(std::unique_ptr<Backend> backend, ClientOpt
     const OnStoreThread here;
     if (const auto self = weak.lock()) self->wake(owner);
   });
+  engine->backend_->on_warning([weak = engine->weak_from_this()](const Error& warning) {
+    const OnStoreThread here;
+    static const Claim none;
+    if (const auto self = weak.lock())
+      self->observe({.event = Event::warned, .claim = none, .error = &warning});
+  });
   call_at_exit(engine);
   return engine;
 }
@@ -310,8 +316,8 @@ Answer Engine::release_and_wait(const Claim& claim, TimePoint deadline) {
               [&](Call how, Reply reply) { backend_->release(claim, how, std::move(reply)); });
 }
 
-void Engine::forget(const Claim& claim) {
-  std::make_shared<Forget>(shared_from_this(), claim)->start();
+void Engine::forget(const Claim& claim, std::function<void(const Answer&)> done) {
+  std::make_shared<Forget>(shared_from_this(), claim, std::move(done))->start();
 }
 
 bool Engine::listen(const Owner& owner, std::weak_ptr<Listener> listener) {

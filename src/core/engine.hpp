@@ -100,7 +100,8 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   Answer release_and_wait(const Claim& claim, TimePoint deadline);
 
   /// Releases this claim in the background, and tries until it is confirmed or the TTL has ended.
-  void forget(const Claim& claim);
+  /// `done` hears what came of it, on any thread.
+  void forget(const Claim& claim, std::function<void(const Answer&)> done = {});
 
   /// For waiters. True: it was woken already, before it listened.
   bool listen(const Owner& owner, std::weak_ptr<Listener> listener);

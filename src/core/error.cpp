@@ -144,6 +144,8 @@ std::string_view to_string(Event event) noexcept {
       return "release failed";
     case Event::store_down:
       return "store down";
+    case Event::warned:
+      return "warned";
     case Event::store_back:
       return "store back";
   }

@@ -2,16 +2,22 @@
 
 namespace interlock::core {
 
-Forget::Forget(std::shared_ptr<Engine> engine, Claim claim)
+Forget::Forget(std::shared_ptr<Engine> engine, Claim claim, Done done)
     : engine_(std::move(engine)),
       claim_(std::move(claim)),
+      done_(std::move(done)),
       // The last message of this owner may still be on its way.
       until_(engine_->now() + claim_.ttl + engine_->traits().call_timeout) {}
 
 void Forget::start() { due(engine_->now()); }
 
 void Forget::due(TimePoint now) {
-  if (now >= until_) return;
+  if (now >= until_) {
+    return end(
+        Answer::failed({Errc::unreachable,
+                        "its release was never confirmed",
+                        {.resource = {}, .node = engine_->traits().where, .maybe_held = true}}));
+  }
   const auto tries = ++tries_;
   // If no answer comes, this is when to ask again.
   engine_->keeper().schedule(shared_from_this(),
@@ -26,15 +32,17 @@ void Forget::leave(TimePoint deadline) noexcept {
 }
 
 void Forget::answered(const Answer& answer) {
-  if (answer.verdict != Verdict::unknown) {
-    engine_->keeper().cancel(*this);
-    return;
-  }
+  if (answer.verdict != Verdict::unknown) return end(answer);
   if (answer.why) {
     engine_->observe({.event = Event::release_failed, .claim = claim_, .error = &*answer.why});
-    if (!answer.why->retryable()) return engine_->keeper().cancel(*this);
+    if (!answer.why->retryable()) return end(answer);
   }
   engine_->keeper().schedule(shared_from_this(), engine_->now() + Retry::standard().delay(tries_));
+}
+
+void Forget::end(const Answer& answer) {
+  engine_->keeper().cancel(*this);
+  if (!over_.exchange(true) && done_) done_(answer);
 }
 
 }  // namespace interlock::core

@@ -6,12 +6,13 @@
 namespace interlock::core {
 
 /// Releases a claim in the background: again and again until the store confirms, or until the store
-/// must have dropped the claim by itself.
+/// must have dropped the claim by itself. Then `done` is called, once, with the last answer.
 class Forget final : public Listener,
                      public Keeper::Task,
                      public std::enable_shared_from_this<Forget> {
  public:
-  Forget(std::shared_ptr<Engine> engine, Claim claim);
+  using Done = std::function<void(const Answer&)>;
+  Forget(std::shared_ptr<Engine> engine, Claim claim, Done done);
   void start();
   void due(TimePoint now) override;
   void wake(const Owner&) override {}
@@ -19,9 +20,12 @@ class Forget final : public Listener,
 
  private:
   void answered(const Answer& answer);
+  void end(const Answer& answer);
 
   const std::shared_ptr<Engine> engine_;
   const Claim claim_;
+  const Done done_;
+  std::atomic<bool> over_{false};
   const TimePoint until_;
   std::atomic<int> tries_{0};
 };

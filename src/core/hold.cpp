@@ -193,9 +193,9 @@ bool Hold::renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock) {
   return state() == LeaseState::held;
 }
 
-LeaseState Hold::release(Duration timeout) {
+// From here on the claim does not change any more: it is safe to read without the lock.
+std::optional<LeaseState> Hold::begin_release(TimePoint now) {
   engine_->check_not_forked();
-  const auto now = engine_->now();
   {
     std::unique_lock lock(mutex_);
     if (released_) return machine_.state(now);
@@ -207,32 +207,51 @@ LeaseState Hold::release(Duration timeout) {
     released_ = true;
   }
   engine_->keeper().cancel(*this);
-  // The claim does not change any more: it is safe to read without the lock.
-  const auto answer = engine_->release_and_wait(claim_, now + timeout);
+  return std::nullopt;
+}
+
+LeaseState Hold::end_release(TimePoint began, Verdict verdict) {
   std::unique_lock lock(mutex_);
-  const bool was_held = machine_.state(now) == LeaseState::held;
-  if (answer.verdict == Verdict::granted) {
+  const bool was_held = machine_.state(began) == LeaseState::held;
+  if (verdict == Verdict::granted) {
     machine_.end(LeaseState::released);
-    if (was_held) {
-      lock.unlock();
-      engine_->observe({.event = Event::released, .claim = claim_, .elapsed = now - acquired_});
-      return LeaseState::released;
-    }
-  } else if (was_held) {
-    const bool in_doubt = answer.verdict == Verdict::unknown;
+    if (!was_held) return LeaseState::lost;
+    lock.unlock();
+    engine_->observe({.event = Event::released, .claim = claim_, .elapsed = began - acquired_});
+    return LeaseState::released;
+  }
+  if (was_held) {
+    const bool in_doubt = verdict == Verdict::unknown;
     machine_.end(LeaseState::lost, in_doubt ? "its release could not be confirmed"
                                             : "it was not held any more when it was released");
     if (!in_doubt) tell_lost(lock);
   }
-  if (lock.owns_lock()) lock.unlock();
-  if (answer.verdict == Verdict::unknown) {
-    engine_->forget(claim_);
-    throw Error(answer.why->errc(),
-                answer.why->message() +
-                    "; the release goes on in the background, and the TTL ends it anyway",
-                {.resource = resource(), .node = answer.why->node(), .maybe_held = true});
-  }
   return LeaseState::lost;
+}
+
+LeaseState Hold::release(Duration timeout) {
+  const auto now = engine_->now();
+  if (const auto over = begin_release(now)) return *over;
+  const auto answer = engine_->release_and_wait(claim_, now + timeout);
+  const auto state = end_release(now, answer.verdict);
+  if (answer.verdict != Verdict::unknown) return state;
+  engine_->forget(claim_);
+  throw Error(
+      answer.why->errc(),
+      answer.why->message() + "; the release goes on in the background, and the TTL ends it anyway",
+      {.resource = resource(), .node = answer.why->node(), .maybe_held = true});
+}
+
+void Hold::async_release(std::function<void(LeaseState)> then) {
+  const auto now = engine_->now();
+  if (const auto over = begin_release(now)) {
+    return engine_->deliver([then = std::move(then), state = *over] { then(state); });
+  }
+  engine_->forget(claim_,
+                  [self = shared_from_this(), then = std::move(then), now](const Answer& answer) {
+                    const auto state = self->end_release(now, answer.verdict);
+                    self->engine_->deliver([then, state] { then(state); });
+                  });
 }
 
 LeaseState Hold::release(const std::vector<std::string>& names) {

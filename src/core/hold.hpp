@@ -41,6 +41,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   bool extend(Duration ttl);
   LeaseState release() { return release(engine_->traits().call_timeout); }
   LeaseState release(const std::vector<std::string>& resources);
+  void async_release(std::function<void(LeaseState)> then);
   bool change(Mode from, Mode to, const Wait& wait);
   bool tie_to(std::optional<std::int64_t> process);
   [[nodiscard]] std::string token() const;
@@ -54,6 +55,9 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
 
  private:
   LeaseState release(Duration timeout);
+  /// Ends renewal. A state: it was over already.
+  std::optional<LeaseState> begin_release(TimePoint now);
+  LeaseState end_release(TimePoint began, Verdict verdict);
   void drop(Duration timeout) noexcept;
   void perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
   void tell_lost(std::unique_lock<std::mutex>& lock);

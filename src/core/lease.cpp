@@ -50,6 +50,9 @@ std::stop_token Lease::lost() const { return hold().lost(); }
 std::string Lease::lost_reason() const { return hold_ ? hold_->lost_reason() : ""; }
 bool Lease::extend(Duration ttl) { return hold().extend(ttl); }
 LeaseState Lease::release() { return hold_ ? hold_->release() : LeaseState::released; }
+void Lease::async_release(std::function<void(LeaseState)> then) {
+  hold().async_release(std::move(then));
+}
 LeaseState Lease::release(const std::vector<std::string>& resources) {
   return hold().release(resources);
 }

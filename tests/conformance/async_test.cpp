@@ -2,6 +2,7 @@
 #include <atomic>
 #include <coroutine>
 #include <filesystem>
+#include <future>
 #include <latch>
 #include <mutex>
 
@@ -203,6 +204,26 @@ TEST_P(Async, AThousandWaitersCanBeCancelledAtOnce) {
   all.wait();
   EXPECT_EQ(cancelled, waiters_in_all);
   EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
+}
+
+TEST_P(Async, AReleaseNeedsNoThreadEither) {
+  COVERS(Rule<8>);
+  const auto locks = client();
+  auto lease = Mutex(locks, "r").acquire();
+  std::promise<LeaseState> first;
+  lease.async_release([&](LeaseState state) { first.set_value(state); });
+  EXPECT_EQ(first.get_future().get(), LeaseState::released);
+  EXPECT_EQ(lease.state(), LeaseState::released);
+  EXPECT_EQ(holders("r"), 0U);
+  std::promise<LeaseState> second;
+  lease.async_release([&](LeaseState state) { second.set_value(state); });
+  EXPECT_EQ(second.get_future().get(), LeaseState::released) << "releasing twice is fine";
+
+  auto taken = Mutex(locks, "r", {.ttl = 30s, .renew = false}).acquire();
+  store().break_hold("r");
+  std::promise<LeaseState> third;
+  taken.async_release([&](LeaseState state) { third.set_value(state); });
+  EXPECT_EQ(third.get_future().get(), LeaseState::lost);
 }
 
 }  // namespace

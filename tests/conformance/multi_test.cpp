@@ -37,8 +37,10 @@ TEST_P(Sets, ASetThatWaitsHoldsNothing) {
   const auto locks = client();
   auto held = Mutex(locks, "b").acquire();
   auto waiting = queue_up(MultiLock(locks, {"b", "a", "c"}));
-  EXPECT_EQ(holders("a"), 0U);
-  EXPECT_EQ(holders("c"), 0U);
+  if (locks.traits().atomic_claims) {
+    EXPECT_EQ(holders("a"), 0U);
+    EXPECT_EQ(holders("c"), 0U);
+  }
   held.release();
   const auto lease = waiting.lease();
   EXPECT_EQ(holders("a") + holders("b") + holders("c"), 3U);
@@ -49,6 +51,8 @@ TEST_P(Sets, ASetIsNotStarvedByItsParts) {
   const auto locks = client();
   auto a = Mutex(locks, "a").acquire();
   auto set = queue_up(MultiLock(locks, {"a", "b"}));
+  // Taken one after the other, a set may stand in the first queue only.
+  if (!locks.traits().atomic_claims) return;
   EXPECT_FALSE(Mutex(locks, "b").try_acquire()) << "it would overtake the set";
   auto late = queue_up(Mutex(locks, "b"));
   a.release();

@@ -53,6 +53,8 @@ class Seam {
   Seam& operator=(const Seam&) = delete;
   ~Seam() { backend_.reset(); }  // before what its wakes write to
 
+  [[nodiscard]] const Traits& traits() const { return backend_->traits(); }
+
   Answer acquire(const Claim& claim) {
     return ask<Answer>([&](Call call, auto reply) { backend_->acquire(claim, true, call, reply); });
   }

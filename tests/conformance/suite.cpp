@@ -1,5 +1,7 @@
 #include "conformance/suite.hpp"
 
+#include <set>
+
 namespace interlock::conformance {
 
 std::vector<Store>& stores() {
@@ -37,9 +39,17 @@ std::size_t Conformance::waiters(const std::string& resource) {
 bool Conformance::nothing_left() { return onlooker().inspect().resources.empty(); }
 
 Waiting Conformance::queue_up(const Acquirer& acquirer, Duration limit) {
-  const auto before = waiters(acquirer.resource());
+  // It may wait for something above its resource.
+  const auto all_who_wait = [&] {
+    std::set<Owner> owners;
+    for (const auto& state : onlooker().inspect().resources) {
+      for (const auto& waiter : state.waiters) owners.insert(waiter.owner);
+    }
+    return owners.size();
+  };
+  const auto before = all_who_wait();
   Waiting waiting(acquirer, limit);
-  EXPECT_TRUE(eventually([&] { return waiting.over() || waiters(acquirer.resource()) > before; }));
+  EXPECT_TRUE(eventually([&] { return waiting.over() || all_who_wait() > before; }));
   EXPECT_FALSE(waiting.over()) << "it should have had to wait for " << acquirer.resource();
   return waiting;
 }

@@ -88,6 +88,8 @@ class Process {
     return pid_ <= 0;
   }
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  /// Somebody else has waited for its end.
+  void forget() noexcept { pid_ = -1; }
 
  private:
   pid_t pid_ = -1;

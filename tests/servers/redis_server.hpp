@@ -1,6 +1,8 @@
-// A real redis-server for tests.
+// Real Redis servers for tests: one, with TLS, watched by sentinels, or a cluster of six.
 #pragma once
 
+#include <fstream>
+#include <memory>
 #include <optional>
 
 #include "conformance/temporary_directory.hpp"
@@ -9,56 +11,213 @@
 
 namespace interlock::servers {
 
+/// Runs a program and waits for its end: its exit status, and what it printed in `output`.
+inline int run(std::vector<std::string> words, const std::string& output) {
+  Process process(std::move(words), output);
+  int status = -1;
+  if (::waitpid(process.pid(), &status, 0) != process.pid()) return -1;
+  process.forget();
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 class RedisServer {
  public:
-  explicit RedisServer(std::vector<std::string> options = {}) : options_(std::move(options)) {
+  explicit RedisServer(std::vector<std::string> options = {}, std::string program = "redis-server")
+      : options_(std::move(options)), program_(std::move(program)) {
     start();
   }
 
   [[nodiscard]] int port() const noexcept { return port_; }
-  [[nodiscard]] std::string url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string url() const { return "redis://" + address(); }
   [[nodiscard]] std::string socket() const { return (directory_.path() / "socket").string(); }
+  [[nodiscard]] const std::filesystem::path& directory() const { return directory_.path(); }
   [[nodiscard]] Process& process() { return *process_; }
 
+  /// redis-cli WORDS…; what it printed.
+  std::string cli(std::vector<std::string> words) const {
+    const auto output = (directory_.path() / "cli").string();
+    std::filesystem::remove(output);
+    words.insert(words.begin(), {"redis-cli", "-p", std::to_string(port_)});
+    (void)run(std::move(words), output);
+    std::ifstream file(output);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
   void stop(int signal = SIGKILL) { process_->end(signal); }
-  /// On the same port.
+  /// On the same port, once it had one.
   void start() {
     const auto log = (directory_.path() / "log").string();
+    const bool fixed = port_ != 0;
     for (int attempt = 0; attempt < 20; ++attempt) {
-      if (port_ == 0) port_ = free_port();
-      std::vector<std::string> words{"redis-server",
-                                     "--port",
-                                     std::to_string(port_),
-                                     "--bind",
-                                     "127.0.0.1",
-                                     "--save",
-                                     "",
-                                     "--dir",
-                                     directory_.path().string(),
-                                     "--unixsocket",
-                                     socket()};
-      words.insert(words.end(), options_.begin(), options_.end());
+      if (!fixed) port_ = free_port();
+      std::vector<std::string> words{program_};
+      if (program_ == "redis-server") {
+        words.insert(words.end(),
+                     {"--port", std::to_string(port_), "--bind", "127.0.0.1", "--save", "", "--dir",
+                      directory_.path().string(), "--unixsocket", socket()});
+        words.insert(words.end(), options_.begin(), options_.end());
+      } else {
+        words.push_back(write_sentinel_file());
+      }
       process_.emplace(std::move(words), log);
       if (testing_support::eventually([&] { return process_->over() || listens(port_); }) &&
           !process_->over()) {
         return;
       }
-      if (!fixed_) port_ = 0;  // somebody else took it meanwhile
     }
     throw std::runtime_error("redis-server does not start; see " + log);
   }
   void restart() {
-    fixed_ = true;
     stop(SIGTERM);
     start();
   }
 
  private:
+  // It keeps its memory in its configuration.
+  [[nodiscard]] std::string write_sentinel_file() const {
+    const auto path = directory_.path() / "sentinel.conf";
+    std::ofstream file(path);
+    file << "port " << port_ << "\nbind 127.0.0.1\ndir " << directory_.path().string() << "\n";
+    for (const auto& line : options_) file << line << "\n";
+    return path.string();
+  }
+
   TemporaryDirectory directory_;
   std::vector<std::string> options_;
+  std::string program_;
   int port_ = 0;
-  bool fixed_ = false;
   std::optional<Process> process_;
+};
+
+/// A server that wants TLS, and a client's certificate.
+class TlsRedisServer {
+ public:
+  TlsRedisServer() {
+    const auto log = file("openssl.log");
+    make({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+          "-nodes", "-days", "2", "-subj", "/CN=test CA", "-keyout", file("ca.key"), "-out",
+          file("ca.crt")},
+         log);
+    for (const std::string who : {"server", "client"}) {
+      make({"openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-subj", "/CN=" + who, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            "-keyout", file(who + ".key"), "-out", file(who + ".csr")},
+           log);
+      make({"openssl", "x509", "-req", "-in", file(who + ".csr"), "-CA", file("ca.crt"), "-CAkey",
+            file("ca.key"), "-CAcreateserial", "-days", "2", "-copy_extensions", "copy", "-out",
+            file(who + ".crt")},
+           log);
+    }
+    tls_port_ = free_port();
+    server_ = std::make_unique<RedisServer>(std::vector<std::string>{
+        "--tls-port", std::to_string(tls_port_), "--tls-cert-file", file("server.crt"),
+        "--tls-key-file", file("server.key"), "--tls-ca-cert-file", file("ca.crt")});
+  }
+  [[nodiscard]] std::string url() const {
+    return "rediss://localhost:" + std::to_string(tls_port_) + "?ca=" + file("ca.crt") +
+           "&cert=" + file("client.crt") + "&key=" + file("client.key");
+  }
+  [[nodiscard]] int tls_port() const noexcept { return tls_port_; }
+  [[nodiscard]] std::string file(const std::string& name) const {
+    return (directory_.path() / name).string();
+  }
+  [[nodiscard]] RedisServer& server() { return *server_; }
+
+ private:
+  static void make(std::vector<std::string> words, const std::string& log) {
+    if (run(std::move(words), log) != 0) throw std::runtime_error("openssl failed; see " + log);
+  }
+
+  TemporaryDirectory directory_;
+  int tls_port_ = 0;
+  std::unique_ptr<RedisServer> server_;
+};
+
+/// A master with replicas, and three sentinels that watch it as "main".
+class SentinelGroup {
+ public:
+  explicit SentinelGroup(int replicas = 1) {
+    servers_.push_back(std::make_unique<RedisServer>());
+    const auto master = std::to_string(servers_[0]->port());
+    for (int i = 0; i < replicas; ++i) {
+      servers_.push_back(std::make_unique<RedisServer>(std::vector<std::string>{
+          "--replicaof", "127.0.0.1 " + master, "--repl-diskless-sync-delay", "0"}));
+    }
+    for (int i = 0; i < 3; ++i) {
+      sentinels_.push_back(std::make_unique<RedisServer>(
+          std::vector<std::string>{"sentinel monitor main 127.0.0.1 " + master + " 2",
+                                   "sentinel down-after-milliseconds main 500",
+                                   "sentinel failover-timeout main 5000",
+                                   "sentinel parallel-syncs main 1"},
+          "redis-sentinel"));
+    }
+    // Each has to know the others and the replicas before it can do anything.
+    const auto knows = [&](const RedisServer& sentinel) {
+      const auto text = sentinel.cli({"INFO", "sentinel"});
+      return text.find("slaves=" + std::to_string(replicas) + ",sentinels=3") != std::string::npos;
+    };
+    if (!testing_support::eventually([&] {
+          return servers_[0]->cli({"WAIT", std::to_string(replicas), "100"}) ==
+                 std::to_string(replicas) + "\n";
+        })) {
+      throw std::runtime_error("the replicas don't follow");
+    }
+    for (const auto& sentinel : sentinels_) {
+      if (!testing_support::eventually([&] { return knows(*sentinel); }))
+        throw std::runtime_error("the sentinels don't find each other");
+    }
+  }
+  [[nodiscard]] std::string url() const {
+    std::string hosts;
+    for (const auto& sentinel : sentinels_)
+      hosts += (hosts.empty() ? "" : ",") + sentinel->address();
+    return "redis+sentinel://" + hosts + "/main";
+  }
+  [[nodiscard]] RedisServer& master() {
+    const auto port = sentinels_[0]->cli({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"});
+    for (const auto& server : servers_) {
+      if (port.find(std::to_string(server->port())) != std::string::npos) return *server;
+    }
+    throw std::runtime_error("no master");
+  }
+  [[nodiscard]] std::vector<std::unique_ptr<RedisServer>>& sentinels() { return sentinels_; }
+
+ private:
+  std::vector<std::unique_ptr<RedisServer>> servers_;
+  std::vector<std::unique_ptr<RedisServer>> sentinels_;
+};
+
+/// Three masters with a replica each.
+class RedisCluster {
+ public:
+  RedisCluster() {
+    std::vector<std::string> words{"redis-cli", "--cluster", "create"};
+    for (int i = 0; i < 6; ++i) {
+      nodes_.push_back(std::make_unique<RedisServer>(std::vector<std::string>{
+          "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port",
+          std::to_string(free_port()), "--repl-diskless-sync-delay", "0"}));
+      words.push_back(nodes_.back()->address());
+    }
+    words.insert(words.end(), {"--cluster-replicas", "1", "--cluster-yes"});
+    const auto log = (nodes_[0]->directory() / "create").string();
+    if (run(std::move(words), log) != 0)
+      throw std::runtime_error("no cluster could be made; see " + log);
+    for (const auto& node : nodes_) {
+      if (!testing_support::eventually([&] {
+            return node->cli({"CLUSTER", "INFO"}).find("cluster_state:ok") != std::string::npos;
+          })) {
+        throw std::runtime_error("the cluster does not come up");
+      }
+    }
+  }
+  [[nodiscard]] std::string url() const {
+    return "redis+cluster://" + nodes_[0]->address() + "," + nodes_[1]->address();
+  }
+  [[nodiscard]] std::vector<std::unique_ptr<RedisServer>>& nodes() { return nodes_; }
+
+ private:
+  std::vector<std::unique_ptr<RedisServer>> nodes_;
 };
 
 }  // namespace interlock::servers

@@ -24,8 +24,9 @@ int number(std::string_view text, int most, const char* what) {
   int value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < 0 || value > most) {
-    refuse(std::string(what) + " is a number up to " + std::to_string(most) + ", not '" +
-           printable(text, 40) + "'");
+    // What stands there may be a part of a password that has a slash in it.
+    refuse(std::string(what) + " is a number up to " + std::to_string(most) +
+           " (if that is a part of a password: percent-encode it)");
   }
   return value;
 }
@@ -87,8 +88,8 @@ std::string Endpoint::to_string() const {
   return (host.find(':') != std::string::npos ? "[" + host + "]" : host) + ":" + port;
 }
 
-Endpoint Endpoint::parse(std::string_view text) {
-  Endpoint endpoint;
+Endpoint Endpoint::parse(std::string_view text, const std::string& default_port) {
+  Endpoint endpoint{.host = {}, .port = default_port, .socket = {}};
   std::string_view port;
   if (text.starts_with('[')) {
     const auto close = text.find(']');
@@ -115,11 +116,13 @@ std::vector<std::string_view> Settings::options(std::vector<std::string_view> mo
   return more;
 }
 
+int small_number(std::string_view text, const char* what) { return number(text, 1000, what); }
+
 int database_of(std::string_view path) {
   return path.size() < 2 ? 0 : number(path.substr(1), 1 << 20, "the database");
 }
 
-Settings Settings::take_from(Url& url) {
+Settings Settings::take_from(Url& url, const std::string& default_port) {
   Settings settings;
   settings.access.user = url.user;
   settings.access.password = secret(url, url.password);
@@ -150,7 +153,7 @@ Settings Settings::take_from(Url& url) {
   }
   for (std::string_view rest = url.authority; !rest.empty();) {
     const auto comma = std::min(rest.find(','), rest.size());
-    settings.endpoints.push_back(Endpoint::parse(rest.substr(0, comma)));
+    settings.endpoints.push_back(Endpoint::parse(rest.substr(0, comma), default_port));
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   if (settings.endpoints.empty()) refuse("it needs a host, like redis://localhost:6379");

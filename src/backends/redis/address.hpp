@@ -29,7 +29,7 @@ class Tls {
 
 struct Endpoint {
   std::string host{};
-  std::string port = "6379";
+  std::string port{};
   std::string socket{};  ///< a Unix socket instead
 
   [[nodiscard]] std::string to_string() const;
@@ -37,7 +37,7 @@ struct Endpoint {
   auto operator<=>(const Endpoint&) const = default;
 
   /// "host", "host:port", "[::1]:port". Throws Error (invalid).
-  static Endpoint parse(std::string_view text);
+  static Endpoint parse(std::string_view text, const std::string& default_port);
 };
 
 struct Access {
@@ -57,11 +57,13 @@ struct Settings {
   std::string prefix;
 
   /// Throws Error (invalid). What it does not know is left in the URL's query.
-  static Settings take_from(Url& url);
+  static Settings take_from(Url& url, const std::string& default_port = "6379");
   /// Its names for Url::expect_all_taken, and these.
   static std::vector<std::string_view> options(std::vector<std::string_view> more = {});
 };
 
+/// 0 to 1000. Throws Error (invalid) that names the option.
+int small_number(std::string_view text, const char* what);
 /// "/3" names database 3. Throws Error (invalid).
 int database_of(std::string_view path);
 

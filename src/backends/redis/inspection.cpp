@@ -56,7 +56,10 @@ void Inspection::look() {
   for (const auto& name : names) {
     realm_.run(
         slot_of(names_.of(name).lock), Scripts::all().inspect,
-        [&](const ClaimStyle&) { return inspect_words(name, names_); }, how_,
+        [self = shared_from_this(), name](const ClaimStyle&) {
+          return inspect_words(name, self->names_);
+        },
+        how_,
         [self = shared_from_this(), name](const Outcome& outcome) { self->looked(outcome, name); });
   }
 }
@@ -90,7 +93,8 @@ void Inspection::fail(const Outcome& outcome) {
     if (std::exchange(over_, true)) return;
   }
   report_({.resources = {},
-           .why = outcome.reply ? to_error(text_of(*outcome.reply), "") : *outcome.failure});
+           .why = outcome.reply ? to_error(text_of(*outcome.reply), "", Scripts::all().inspect.text)
+                                : *outcome.failure});
 }
 
 }  // namespace interlock::redis

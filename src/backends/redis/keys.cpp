@@ -13,8 +13,7 @@ constexpr std::uint16_t kSlots = 16384;
 constexpr std::string_view kQueue = "queue";
 
 // CRC-16/XMODEM, as the cluster specification says.
-std::uint16_t crc16(std::string_view text) noexcept {
-  std::uint16_t crc = 0;
+std::uint16_t crc16(std::string_view text, std::uint16_t crc = 0) noexcept {
   for (const char c : text) {
     crc = static_cast<std::uint16_t>(crc ^ (static_cast<unsigned char>(c) << 8U));
     for (int bit = 0; bit < 8; ++bit) {
@@ -90,10 +89,28 @@ KeyNames::Lock KeyNames::of(std::string_view resource) const {
   return keys;
 }
 
+std::string KeyNames::side(std::string_view resource) const {
+  return side_of(prefix_ + std::string(resource));
+}
+
 std::string KeyNames::fence() const { return "{" + prefix_ + "}:fence"; }
 
-std::string KeyNames::fence(std::uint16_t slot) const {
-  return "{" + text_in_slot(prefix_, slot) + "}:fence";
+std::string KeyNames::fence(std::string_view text_in_slot) {
+  return "{" + std::string(text_in_slot) + "}:fence";
+}
+
+std::vector<std::string> texts_in_slots(const std::string& begin) {
+  std::vector<std::string> texts(kSlots);
+  std::size_t missing = kSlots;
+  const auto crc = crc16(begin);
+  for (unsigned n = 0; missing > 0; ++n) {
+    const auto number = std::to_string(n);
+    auto& text = texts[crc16(number, crc) % kSlots];
+    if (!text.empty()) continue;
+    text = begin + number;
+    --missing;
+  }
+  return texts;
 }
 
 std::string KeyNames::pattern(std::string_view resource_prefix) const {

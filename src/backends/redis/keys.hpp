@@ -14,11 +14,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace interlock::redis {
 
 /// The hash slot of a key, 0 to 16383: of its hash tag, if it has one.
 std::uint16_t slot_of(std::string_view key) noexcept;
+
+/// A text for each slot that begins like this and lies in it.
+std::vector<std::string> texts_in_slots(const std::string& begin);
 
 class KeyNames {
  public:
@@ -33,9 +37,12 @@ class KeyNames {
   /// Throws Error (invalid) for a name that would look like a side key (only without a prefix).
   [[nodiscard]] Lock of(std::string_view resource) const;
 
+  /// What the names of all side keys of a lock begin with.
+  [[nodiscard]] std::string side(std::string_view resource) const;
+
   /// The counter behind all fences of this prefix: of a server, or of one slot of a cluster.
   [[nodiscard]] std::string fence() const;
-  [[nodiscard]] std::string fence(std::uint16_t slot) const;
+  [[nodiscard]] static std::string fence(std::string_view text_in_slot);
 
   /// A pattern for SCAN that every lock and every queue of this prefix matches, and not much else.
   [[nodiscard]] std::string pattern(std::string_view resource_prefix) const;

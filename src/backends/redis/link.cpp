@@ -23,6 +23,10 @@ void Link::redirect(Endpoint endpoint, TimePoint now, Finished& finished) {
   pause_ = {};
 }
 
+void Link::reconnect(TimePoint now, Finished& finished) {
+  if (socket_) drop(Error(Errc::unreachable, "the connection begins anew"), now, finished);
+}
+
 void Link::open(TimePoint now) {
   opened_ = greeted_ = false;
   opening_until_ = now + plan_.access.connect_timeout;
@@ -32,27 +36,27 @@ void Link::open(TimePoint now) {
   socket_.emplace(plan_.endpoint, plan_.access);
 }
 
-void Link::greet(TimePoint now) {
-  for (const auto& greeting : plan_.greetings) {
-    out_ += greeting.bytes;
-    sent_.push_back({.request = {}, .at = now, .greeting = true, .must = greeting.must});
-  }
-  if (plan_.greetings.empty()) greeted_ = true;
+void Link::greet() {
+  answered_ = 0;
+  for (const auto& greeting : plan_.greetings) out_ += greeting.bytes;
 }
 
 void Link::advance(TimePoint now, Finished& finished) {
   // Only what was not sent can be given up one by one.
-  while (!waiting_.empty() && waiting_.front().deadline <= now) {
-    finished.add(waiting_.front(),
-                 failure(Error(Errc::unreachable, "no connection in time"), false));
-    waiting_.pop_front();
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    if (it->deadline > now) {
+      ++it;
+      continue;
+    }
+    finished.add(*it, failure(Error(Errc::unreachable, "no connection in time"), false));
+    it = waiting_.erase(it);
   }
   try {
-    if (!socket_ && now >= retry_at_ && (plan_.keep_open || !waiting_.empty())) open(now);
+    if (!socket_ && now >= retry_at_ && wants_connection()) open(now);
     if (socket_) {
       if (!opened_ && socket_->connect()) {
         opened_ = true;
-        greet(now);
+        greet();
       }
       if (opened_) send(now);
       if (!greeted_ && now >= opening_until_)
@@ -83,20 +87,22 @@ void Link::send(TimePoint now) {
   out_done_ = 0;
 }
 
-void Link::ready(TimePoint now, Finished& finished) {
+void Link::ready(TimePoint now, Finished& finished, bool soon) {
   if (!socket_) return;
   try {
-    if (opened_) receive(finished);
+    if (opened_) receive(finished, soon);
   } catch (const Error& error) {
     drop(error, now, finished);
   }
   advance(now, finished);
 }
 
-void Link::receive(Finished& finished) {
+void Link::receive(Finished& finished, bool soon) {
   std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-  for (std::size_t got = buffer.size(); got == buffer.size();) {
-    got = socket_->read(buffer.data(), buffer.size());
+  for (std::size_t got = buffer.size(); got == buffer.size() || socket_->has_more();) {
+    got = soon ? socket_->read_soon(buffer.data(), buffer.size())
+               : socket_->read(buffer.data(), buffer.size());
+    soon = false;
     if (got == 0) return;
     if (redisReaderFeed(reader_.get(), buffer.data(), got) != REDIS_OK)
       throw Error(Errc::unreachable, "the server speaks no Redis protocol");
@@ -111,22 +117,32 @@ void Link::receive(Finished& finished) {
 }
 
 void Link::take(Response reply, Finished& finished) {
+  if (!greeted_) return take_greeting(*reply, finished);
   if (sent_.empty()) {
     if (!plan_.on_push) throw Error(Errc::unreachable, "the server said something unasked");
-    finished.list.push_back({[tell = plan_.on_push](Outcome pushed) { tell(*pushed.reply); },
-                             {.reply = std::move(reply)}});
+    finished.list.push_back({[tell = plan_.on_push](const Outcome& pushed) { tell(*pushed.reply); },
+                             {.reply = std::move(reply), .failure = {}}});
     return;
   }
-  auto sent = std::move(sent_.front());
+  if (--sent_.front().request.replies > 0) return;
+  finished.add(sent_.front().request, {.reply = std::move(reply), .failure = {}});
   sent_.pop_front();
-  if (!sent.greeting) return finished.add(sent.request, {.reply = std::move(reply)});
-  if (sent.must && is_error(*reply)) throw to_error(text_of(*reply), plan_.name);
-  if (sent_.empty() || !sent_.front().greeting) {
-    greeted_ = true;
-    pause_ = {};
-    if (plan_.on_open)
-      finished.list.push_back({[tell = plan_.on_open](const Outcome&) { tell(); }, {}});
+}
+
+void Link::take_greeting(const redisReply& reply, Finished& finished) {
+  const auto& greeting = plan_.greetings.at(answered_++);
+  // Without a password, what comes next is the least of the problems: such a server takes no long
+  // commands and hangs up.
+  if (is_error(reply) && (greeting.must || error_code(text_of(reply)) == "NOAUTH"))
+    throw to_error(text_of(reply), plan_.name);
+  if (greeting.check) {
+    if (const auto error = greeting.check(reply)) throw Error(*error);
   }
+  if (answered_ < plan_.greetings.size()) return;
+  greeted_ = true;
+  pause_ = {};
+  if (plan_.on_open)
+    finished.list.push_back({[tell = plan_.on_open](const Outcome&) { tell(); }, {}});
 }
 
 // Sent: the server may have done it all the same.
@@ -146,9 +162,7 @@ void Link::drop(const Error& why, TimePoint now, Finished& finished) {
   pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);
   const auto half = pause_.count() / 2;
   retry_at_ = now + Duration(half + std::uniform_int_distribution<Duration::rep>(0, half)(random_));
-  for (; !sent_.empty(); sent_.pop_front()) {
-    if (!sent_.front().greeting) finished.add(sent_.front().request, failure(why, true));
-  }
+  for (; !sent_.empty(); sent_.pop_front()) finished.add(sent_.front().request, failure(why, true));
   for (; !waiting_.empty(); waiting_.pop_front()) {
     finished.add(waiting_.front(), failure(why, false));
   }
@@ -164,7 +178,7 @@ short Link::events() const noexcept {
 
 void Link::plan_next() {
   next_ = TimePoint::max();
-  if (!socket_ && (plan_.keep_open || !waiting_.empty())) next_ = retry_at_;
+  if (!socket_ && wants_connection()) next_ = retry_at_;
   if (socket_ && !greeted_) next_ = std::min(next_, opening_until_);
   if (!sent_.empty()) next_ = std::min(next_, sent_.front().at + plan_.access.call_timeout);
   for (const auto& request : waiting_) next_ = std::min(next_, request.deadline);

@@ -26,6 +26,7 @@ struct Request {
   TimePoint deadline = TimePoint::max();  ///< not sent by then: failed
   /// Nobody lends a thread while this is under way.
   bool urgent = false;
+  int replies = 1;  ///< how many come; the last one counts
   Done done{};
 };
 
@@ -46,14 +47,17 @@ struct Finished {
 
 class Link {
  public:
-  /// Sent first on every new connection. An error in reply to one with `must` ends the connection.
+  /// Sent first on every new connection.
   struct Greeting {
-    std::string bytes;
+    std::string bytes{};
+    /// An error in reply ends the connection.
     bool must = false;
+    /// Looks at the reply; what it returns ends the connection.
+    std::function<std::optional<Error>(const redisReply&)> check{};
   };
   struct Plan {
-    std::string name{};  ///< for errors
-    Endpoint endpoint{};
+    std::string name{};   ///< for errors
+    Endpoint endpoint{};  ///< without a host: not known yet, see `redirect`
     Access access{};
     std::vector<Greeting> greetings{};
     /// Connects again without being asked: for subscribers.
@@ -71,11 +75,19 @@ class Link {
   void add(Request request) { waiting_.push_back(std::move(request)); }
   /// Drops the connection, if there is one, and goes on with another server.
   void redirect(Endpoint endpoint, TimePoint now, Finished& finished);
+  /// Drops the connection, if there is one, and begins anew.
+  void reconnect(TimePoint now, Finished& finished);
+  /// For the connections from now on.
+  void set_greetings(std::vector<Greeting> greetings) { plan_.greetings = std::move(greetings); }
 
   /// Does what can be done now: connects, sends, gives up what took too long.
   void advance(TimePoint now, Finished& finished);
-  /// The socket is ready.
-  void ready(TimePoint now, Finished& finished);
+  /// The socket is ready; or, `soon`, it is worth to sleep for a moment until it is.
+  void ready(TimePoint now, Finished& finished, bool soon = false);
+  /// An answer is on its way, and nothing else to do.
+  [[nodiscard]] bool expects_answer() const noexcept {
+    return greeted_ && !sent_.empty() && out_.empty() && socket_->can_read_soon();
+  }
 
   /// To poll: the descriptor (-1: none) and for what; and when to `advance` at the latest.
   [[nodiscard]] int fd() const noexcept { return socket_ ? socket_->fd() : -1; }
@@ -96,15 +108,18 @@ class Link {
   struct Sent {
     Request request;
     TimePoint at;
-    bool greeting = false;
-    bool must = false;
   };
 
+  [[nodiscard]] bool wants_connection() const noexcept {
+    const bool known = !plan_.endpoint.host.empty() || !plan_.endpoint.socket.empty();
+    return known && (plan_.keep_open || !waiting_.empty());
+  }
   void open(TimePoint now);
-  void greet(TimePoint now);
+  void greet();
   void send(TimePoint now);
-  void receive(Finished& finished);
+  void receive(Finished& finished, bool soon);
   void take(Response reply, Finished& finished);
+  void take_greeting(const redisReply& reply, Finished& finished);
   [[nodiscard]] Outcome failure(const Error& why, bool sent) const;
   void drop(const Error& why, TimePoint now, Finished& finished);
   void plan_next();
@@ -113,7 +128,8 @@ class Link {
   std::optional<Socket> socket_;
   std::unique_ptr<redisReader, FreeReader> reader_;
   bool greeted_ = false;
-  bool opened_ = false;  ///< the socket is connected
+  std::size_t answered_ = 0;  ///< of the greetings
+  bool opened_ = false;       ///< the socket is connected
   TimePoint opening_until_{};
   std::deque<Request> waiting_;
   std::deque<Sent> sent_;

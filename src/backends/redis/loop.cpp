@@ -15,6 +15,8 @@ namespace {
 
 // So long the background thread leaves it to the next caller to look after an idle connection.
 constexpr auto kGrace = std::chrono::milliseconds(1);
+constexpr auto kLongestGrace = std::chrono::milliseconds(16);
+constexpr auto kWorthSleeping = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -133,13 +135,13 @@ void Loop::lead(Lock& lock, Signal& signal, TimePoint until) {
   Finished finished;
   while (true) {
     taken_.swap(posts_);
+    alone_ = leader_ == Leader::lender && followers_.empty() && urgent_ == 0;
     driven_ = links_;
     lock.unlock();
     const auto now = BootClock::now();
     take_posts(now, finished);
     if (finished.list.empty()) wait(signal, until, finished);
-    for (auto& one : finished.list) one.done(std::move(one.outcome));
-    finished.list.clear();
+    tell(finished);
     const bool over = signal.take() || signal.time_left(until) == Duration::zero();
     const bool watched = std::any_of(driven_.begin(), driven_.end(),
                                      [](const Handle& link) { return link->active(); });
@@ -149,6 +151,23 @@ void Loop::lead(Lock& lock, Signal& signal, TimePoint until) {
     watched_ = watched;
     if (over || (leader_ == Leader::background && (stop_ || wanted_ || !needed()))) return;
   }
+}
+
+// Those who are told often have the next request, which may already be on its way to the server while
+// others are still to be told.
+void Loop::tell(Finished& finished) {
+  constexpr std::size_t kAtOnce = 8;
+  for (std::size_t i = 0; i < finished.list.size(); ++i) {
+    auto one = std::move(finished.list[i]);  // the list may grow meanwhile
+    one.done(std::move(one.outcome));
+    if (i % kAtOnce != kAtOnce - 1) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      taken_.swap(posts_);
+    }
+    if (!taken_.empty()) take_posts(BootClock::now(), finished);
+  }
+  finished.list.clear();
 }
 
 void Loop::take_posts(TimePoint now, Finished& finished) {
@@ -163,7 +182,22 @@ void Loop::take_posts(TimePoint now, Finished& finished) {
   for (const auto& link : driven_) link->advance(now, finished);
 }
 
+// A caller whose answer is all there is to wait for sleeps on that very socket. Whatever else happens
+// meanwhile is seen some milliseconds later at most.
+bool Loop::wait_for_answer(Signal& signal, TimePoint until, Finished& finished) {
+  Link* expected = nullptr;
+  for (const auto& link : driven_) {
+    if (link->fd() < 0 || !link->busy()) continue;
+    if (expected != nullptr || !link->expects_answer()) return false;
+    expected = link.get();
+  }
+  if (expected == nullptr || signal.time_left(until) < kWorthSleeping) return false;
+  expected->ready(BootClock::now(), finished, true);
+  return !finished.list.empty();
+}
+
 void Loop::wait(Signal& signal, TimePoint until, Finished& finished) {
+  if (alone_ && wait_for_answer(signal, until, finished)) return;
   std::vector<pollfd> fds;
   fds.reserve(driven_.size() + 1);
   fds.push_back({.fd = bell_.fd(), .events = POLLIN, .revents = 0});
@@ -204,6 +238,7 @@ void Loop::wait(Signal& signal, TimePoint until, Finished& finished) {
 }
 
 void Loop::run() {
+  auto grace = kGrace;
   Lock lock(mutex_);
   while (!stop_) {
     const auto may_lead = [this] { return stop_ || (leader_ == Leader::nobody && needed()); };
@@ -215,12 +250,16 @@ void Loop::run() {
     if (!stop_ && urgent_ == 0) {
       // The next caller may be here in a moment, and would have to ask us to make way.
       const auto turns = turns_;
-      background_.wait_for(lock, kGrace, [this] { return stop_ || urgent_ > 0; });
-      if (leader_ != Leader::nobody || (turns_ != turns && urgent_ == 0)) continue;
+      background_.wait_for(lock, grace, [this] { return stop_ || urgent_ > 0; });
+      if (leader_ != Leader::nobody || (turns_ != turns && urgent_ == 0)) {
+        grace = std::min(grace * 2, kLongestGrace);
+        continue;
+      }
     }
     if (stop_) break;
     leader_ = Leader::background;
     wanted_ = false;
+    grace = kGrace;
     lead(lock, never_, TimePoint::max());
     step_down();
   }

@@ -69,8 +69,10 @@ class Loop {
   void lead(Lock& lock, Signal& signal, TimePoint until);
   void step_down();
   void take_posts(TimePoint now, Finished& finished);
+  void tell(Finished& finished);
   /// Sleeps until something happens, and handles it.
   void wait(Signal& signal, TimePoint until, Finished& finished);
+  bool wait_for_answer(Signal& signal, TimePoint until, Finished& finished);
   [[nodiscard]] bool needed() const { return watched_ || !posts_.empty(); }
   void run();
 
@@ -92,6 +94,7 @@ class Loop {
   // The leader's own:
   std::vector<Post> taken_;
   std::vector<Handle> driven_;
+  bool alone_ = false;  ///< nobody else wanted anything when it last looked
   Signal never_;
   std::thread thread_;
 };

@@ -1,16 +1,54 @@
 #include "backends/redis/realm.hpp"
 
+#include <cstdio>
+
 namespace interlock::redis {
 
 std::string fresh_channel(const KeyNames& names) {
   return names.prefix() + "wake:" + Owner::random().to_string();
 }
 
+std::vector<std::string> risks_of(const Server::Facts& facts, bool replicas_matter) {
+  const auto fact = [&](std::string_view name) {
+    const auto it = facts.find(name);
+    return it == facts.end() ? std::string() : it->second;
+  };
+  std::vector<std::string> risks;
+  const auto policy = fact("maxmemory_policy");
+  if (fact("maxmemory") != "0" && !policy.empty() && policy != "noeviction") {
+    risks.push_back("when its memory is full, the server may evict locks (maxmemory-policy " +
+                    policy + "); noeviction never does");
+  }
+  int major = 0;
+  int minor = 0;
+  const auto version = fact("redis_version");
+  if (std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2 &&
+      (major < 6 || (major == 6 && minor < 2))) {
+    risks.push_back("the server is Redis " + version + "; Interlock is made for 6.2 and later");
+  }
+  const auto replicas = fact("connected_slaves");
+  if (replicas_matter && !replicas.empty() && replicas != "0") {
+    risks.push_back(
+        "the server has replicas, and a failover may lose the latest locks; min-replicas=1 makes "
+        "that less likely, and the fence makes it harmless");
+  }
+  return risks;
+}
+
 OneServer::OneServer(Loop& loop, const KeyNames& names, std::string where, const Endpoint& endpoint,
-                     const Access& access, WakeSink wake)
+                     const Access& access, WakeSink wake, WarnSink warn, int min_replicas,
+                     Server::Kind kind)
     : style_{.fence = names.fence(), .channel = fresh_channel(names)},
-      server_(std::make_shared<Server>(loop, std::move(where), endpoint, access, style_.channel,
-                                       std::move(wake))) {}
+      min_replicas_(min_replicas),
+      server_(std::make_shared<Server>(loop, where, endpoint, access, style_.channel,
+                                       std::move(wake), kind)) {
+  server_->on_facts([warn = std::move(warn), where = std::move(where),
+                     matter = min_replicas == 0](const Server::Facts& facts) {
+    for (auto& risk : risks_of(facts, matter))
+      warn(Error(Errc::refused, std::move(risk),
+                 {.resource = {}, .node = where, .maybe_held = false}));
+  });
+}
 
 void OneServer::run(std::uint16_t /*slot*/, const Script& script, const MakeWords& words, Call how,
                     Server::Then then) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <new>
 
 #include "core/text.hpp"
 
@@ -21,7 +20,8 @@ constexpr std::array kMeanings{
     Meaning{"NOAUTH", Errc::refused, "the server wants a password, and the URL has none"},
     Meaning{"WRONGPASS", Errc::refused, "the server does not know this user or password"},
     Meaning{"NOPERM", Errc::refused,
-            "the server's access list lacks a right for this user (docs/redis.md has the least)"},
+            "the server's access list lacks a right for this user, and docs/redis.md has all it "
+            "needs"},
     Meaning{
         "WRONGTYPE", Errc::wrong_kind,
         "its key is held by another kind of lock, or is not a lock; use another name or prefix"},
@@ -42,24 +42,72 @@ bool is_code(std::string_view word) {
          std::all_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
+// What servers before 7.2 say instead of NOPERM, and not what about.
+constexpr std::string_view kScriptMayNot = "The user executing the script can't";
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// The commands that are called in the line that an error names: "…, on @user_script:12."
+std::string called_at(std::string_view text, std::string_view script) {
+  constexpr std::string_view kWhere = "@user_script:";
+  constexpr std::string_view kCall = "call(";
+  const auto where = text.rfind(kWhere);
+  if (where == std::string_view::npos) return {};
+  const auto digits = text.substr(where + kWhere.size());
+  int line = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), line);
+  for (; line > 1 && contains(script, "\n"); --line) script.remove_prefix(script.find('\n') + 1);
+  script = script.substr(0, script.find('\n'));
+  std::string names;
+  for (auto at = script.find(kCall); at != std::string_view::npos; at = script.find(kCall, at)) {
+    at += kCall.size();
+    const bool named = script.substr(at).starts_with('\'');
+    const auto name = named ? script.substr(at + 1, script.find('\'', at + 1) - at - 1) : "PUBLISH";
+    names += (names.empty() ? "+" : " or +") + std::string(name);
+  }
+  return names;
+}
+
+// Which one, as far as it can be told.
+std::string missing_right(std::string_view text, std::string_view script) {
+  if (contains(text, "channel")) return ": a channel pattern, as &PREFIXwake:*";
+  const auto called = called_at(text, script);
+  const auto by = called.empty() ? "" : " for " + called;
+  if (contains(text, "keys")) return ": a key pattern, as ~PREFIX* and ~{PREFIX*" + by;
+  return called.empty() ? "" : ": " + called;
+}
+
 }  // namespace
 
-std::string command(std::span<const std::string_view> words) {
-  std::vector<const char*> texts;
-  std::vector<std::size_t> sizes;
-  texts.reserve(words.size());
-  sizes.reserve(words.size());
+namespace {
+
+void append_size(std::string& bytes, char kind, std::size_t size) {
+  std::array<char, 24> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), size).ptr;
+  bytes += kind;
+  bytes.append(text.data(), end);
+  bytes += "\r\n";
+}
+
+}  // namespace
+
+void Words::begin(std::size_t size) { append_size(bytes_, '$', size); }
+
+std::string command(std::initializer_list<std::string_view> words, const Words& more) {
+  std::string bytes;
+  std::size_t size = 16 + more.bytes().size();
+  for (const auto word : words) size += word.size() + 16;
+  bytes.reserve(size);
+  append_size(bytes, '*', words.size() + more.count());
   for (const auto word : words) {
-    texts.push_back(word.data());
-    sizes.push_back(word.size());
+    append_size(bytes, '$', word.size());
+    bytes += word;
+    bytes += "\r\n";
   }
-  char* bytes = nullptr;
-  const auto size =
-      redisFormatCommandArgv(&bytes, static_cast<int>(words.size()), texts.data(), sizes.data());
-  if (size < 0) throw std::bad_alloc();
-  std::string result(bytes, static_cast<std::size_t>(size));
-  redisFreeCommand(bytes);
-  return result;
+  bytes += more.bytes();
+  return bytes;
 }
 
 std::int64_t number_of(const redisReply& reply) {
@@ -73,6 +121,7 @@ std::int64_t number_of(const redisReply& reply) {
 std::string_view error_code(std::string_view text) {
   const auto word = text.substr(0, text.find(' '));
   if (word != "ERR") return word;
+  if (contains(text, kScriptMayNot)) return "NOPERM";
   // Before 7.0: "ERR Error running script (call to f_…): @user_script:1: WRONGTYPE Operation …"
   const auto script = text.find("@user_script");
   if (script == std::string_view::npos) return word;
@@ -85,14 +134,17 @@ std::string_view error_code(std::string_view text) {
   return word;
 }
 
-Error to_error(std::string_view text, const std::string& node) {
+Error to_error(std::string_view text, const std::string& node, std::string_view script) {
   const Error::Where where{.resource = {}, .node = node, .maybe_held = false};
   const auto code = error_code(text);
   const auto said = " (" + printable(text, 200) + ")";
   const auto known = std::find_if(kMeanings.begin(), kMeanings.end(),
                                   [&](const Meaning& m) { return m.code == code; });
+  if (text.find("access a non local key") != std::string_view::npos)
+    return {Errc::unreachable, "the cluster is moving this key" + said, where};
   if (known == kMeanings.end()) return {Errc::refused, "the server refused" + said, where};
-  return {known->errc, known->words + said, where};
+  const auto which = code == "NOPERM" ? missing_right(text, script) : "";
+  return {known->errc, known->words + which + said, where};
 }
 
 }  // namespace interlock::redis

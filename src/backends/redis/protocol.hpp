@@ -25,11 +25,30 @@ struct Outcome {
   std::optional<Error> failure{};  ///< why there is no reply
 };
 
-/// The bytes of one command.
-std::string command(std::span<const std::string_view> words);
-inline std::string command(std::initializer_list<std::string_view> words) {
-  return command(std::span(words.begin(), words.size()));
-}
+/// Words of a command, as they go to the server. Written by hand, since every lock pays for it.
+class Words {
+ public:
+  /// One word, of several pieces.
+  template <class... Pieces>
+  void add(const Pieces&... pieces) {
+    ++count_;
+    begin((std::string_view(pieces).size() + ...));
+    (bytes_.append(std::string_view(pieces)), ...);
+    bytes_ += "\r\n";
+  }
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  [[nodiscard]] const std::string& bytes() const noexcept { return bytes_; }
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
+
+ private:
+  void begin(std::size_t size);
+
+  std::size_t count_ = 0;
+  std::string bytes_;
+};
+
+/// The bytes of one command: some words, and then `more`.
+std::string command(std::initializer_list<std::string_view> words, const Words& more = {});
 
 inline std::string_view text_of(const redisReply& reply) {
   return reply.str == nullptr ? std::string_view{} : std::string_view(reply.str, reply.len);
@@ -45,7 +64,8 @@ std::int64_t number_of(const redisReply& reply);
 /// The first word of an error, also of one that a script met: NOSCRIPT, WRONGTYPE, …
 std::string_view error_code(std::string_view text);
 
-/// An error reply in our words: what it means and what to do. `node`: who said so.
-Error to_error(std::string_view text, const std::string& node);
+/// An error reply in our words: what it means and what to do. `node`: who said so. `script`: the
+/// text of the script that met it, to name what it may not call.
+Error to_error(std::string_view text, const std::string& node, std::string_view script = {});
 
 }  // namespace interlock::redis

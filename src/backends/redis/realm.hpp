@@ -31,6 +31,9 @@ class Realm {
   /// Server::listen, where this slot is.
   virtual bool listen(std::uint16_t slot, std::function<void(bool listening)> then) = 0;
 
+  /// How many replicas have to confirm a grant.
+  [[nodiscard]] virtual int min_replicas() const noexcept { return 0; }
+
   /// All servers that have keys of ours.
   using Servers = std::vector<std::shared_ptr<Server>>;
   virtual void all(Call how, std::function<void(Servers, std::optional<Error>)> then) = 0;
@@ -40,20 +43,27 @@ class Realm {
 class OneServer : public Realm {
  public:
   OneServer(Loop& loop, const KeyNames& names, std::string where, const Endpoint& endpoint,
-            const Access& access, WakeSink wake);
+            const Access& access, WakeSink wake, WarnSink warn, int min_replicas,
+            Server::Kind kind = {});
 
   void run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
            Server::Then then) override;
   bool listen(std::uint16_t slot, std::function<void(bool listening)> then) override;
   void all(Call how, std::function<void(Servers, std::optional<Error>)> then) override;
+  [[nodiscard]] int min_replicas() const noexcept override { return min_replicas_; }
 
  protected:
   [[nodiscard]] const std::shared_ptr<Server>& server() const noexcept { return server_; }
 
  private:
   ClaimStyle style_;
+  const int min_replicas_;
   std::shared_ptr<Server> server_;
 };
+
+/// What is risky for locks about a server, in words; `replicas_matter`: writes that only it has seen
+/// can be lost with it.
+std::vector<std::string> risks_of(const Server::Facts& facts, bool replicas_matter);
 
 /// A channel for this client alone.
 std::string fresh_channel(const KeyNames& names);

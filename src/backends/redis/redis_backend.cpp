@@ -1,5 +1,7 @@
 // Redis URLs.
+#include "backends/redis/cluster.hpp"
 #include "backends/redis/redlock.hpp"
+#include "backends/redis/sentinel.hpp"
 #include "backends/redis/store.hpp"
 #include "interlock/stores.hpp"
 
@@ -20,7 +22,8 @@ Traits traits_of(std::string where, const Settings& settings) {
 
 std::unique_ptr<Backend> open_one(Url url) {
   auto settings = Settings::take_from(url);
-  url.expect_all_taken(Settings::options());
+  const int min_replicas = small_number(url.take("min-replicas", "0"), "min-replicas");
+  url.expect_all_taken(Settings::options({"min-replicas"}));
   if (settings.endpoints.size() != 1) {
     throw Error(Errc::invalid, "the store's URL: " + url.scheme + ": names one server");
   }
@@ -31,14 +34,75 @@ std::unique_ptr<Backend> open_one(Url url) {
   if (settings.access.database != 0)
     where += (endpoint.socket.empty() ? "/" : "?db=") + std::to_string(settings.access.database);
   auto common = std::make_unique<Common>(settings.prefix);
-  auto realm = std::make_unique<OneServer>(common->loop, common->names, where, endpoint,
-                                           settings.access, common->wake());
+  auto realm =
+      std::make_unique<OneServer>(common->loop, common->names, where, endpoint, settings.access,
+                                  common->wake(), common->warn(), min_replicas);
   return std::make_unique<Store>(std::move(common), std::move(realm),
                                  traits_of(std::move(where), settings));
 }
 
+std::string list(const std::vector<Endpoint>& endpoints) {
+  std::string text;
+  for (const auto& endpoint : endpoints) text += (text.empty() ? "" : ",") + endpoint.to_string();
+  return text;
+}
+
+// redis+sentinel://s1,s2,s3/master-name[/database]
+std::unique_ptr<Backend> open_sentinel(Url url) {
+  Sentinel::Plan plan;
+  Url of_sentinel = url;  // its own credentials, and the same certificates
+  of_sentinel.user = url.take("sentinel-user");
+  of_sentinel.password.clear();
+  of_sentinel.query.erase("min-replicas");
+  for (const auto* name : {"password-file", "password-env"}) {
+    of_sentinel.query.erase(name);
+    if (auto value = url.take(std::string("sentinel-") + name); !value.empty())
+      of_sentinel.query[name] = std::move(value);
+  }
+  auto settings = Settings::take_from(url, "26379");
+  plan.min_replicas = small_number(url.take("min-replicas", "0"), "min-replicas");
+  url.expect_all_taken(Settings::options(
+      {"min-replicas", "sentinel-user", "sentinel-password-file", "sentinel-password-env"}));
+  auto path = url.path.empty() ? url.path : url.path.substr(1);
+  if (const auto slash = path.find('/'); slash != std::string::npos) {
+    settings.access.database = database_of(path.substr(slash));
+    path.resize(slash);
+  }
+  if (path.empty()) {
+    throw Error(
+        Errc::invalid,
+        "the store's URL: Sentinel needs the master's name: redis+sentinel://s1,s2,s3/name");
+  }
+  plan.sentinel_access = Settings::take_from(of_sentinel).access;
+  plan.sentinels = settings.endpoints;
+  plan.master = path;
+  plan.access = settings.access;
+  plan.where = url.scheme + "://" + list(plan.sentinels) + "/" + plan.master;
+  auto traits = traits_of(plan.where, settings);
+  auto common = std::make_unique<Common>(settings.prefix);
+  auto realm =
+      std::make_unique<Sentinel>(common->loop, common->names, plan, common->wake(), common->warn());
+  return std::make_unique<Store>(std::move(common), std::move(realm), std::move(traits));
+}
+
+std::unique_ptr<Backend> open_cluster(Url url) {
+  auto settings = Settings::take_from(url);
+  url.expect_all_taken(Settings::options());
+  if (settings.access.database != 0 || url.path.size() > 1) {
+    throw Error(Errc::invalid, "the store's URL: a cluster has no databases");
+  }
+  auto traits = traits_of(url.scheme + "://" + list(settings.endpoints), settings);
+  traits.atomic_claims = false;
+  auto common = std::make_unique<Common>(settings.prefix);
+  auto realm = std::make_unique<Cluster>(common->loop, common->names, settings.endpoints,
+                                         settings.access, common->wake(), common->warn());
+  return std::make_unique<Store>(std::move(common), std::move(realm), std::move(traits));
+}
+
 std::unique_ptr<Backend> open(Url url, const std::shared_ptr<Clock>& /*the server's*/) {
   if (url.scheme == "redlock") return open_redlock(std::move(url));
+  if (url.scheme.ends_with("+sentinel")) return open_sentinel(std::move(url));
+  if (url.scheme.ends_with("+cluster")) return open_cluster(std::move(url));
   return open_one(std::move(url));
 }
 
@@ -49,7 +113,8 @@ namespace stores {
 
 StoreEntry redis() {
   return {.name = "redis",
-          .schemes = {"redis", "rediss", "redis+unix", "redlock"},
+          .schemes = {"redis", "rediss", "redis+unix", "redis+sentinel", "rediss+sentinel",
+                      "redis+cluster", "rediss+cluster", "redlock"},
           .example = "redis://localhost:6379",
           .open = &interlock::redis::open};
 }

@@ -144,9 +144,12 @@ class Redlock final : public Backend {
       : traits_(std::move(traits)),
         waiters_(members.size() / 2 + 1),
         mender_(group_),
-        group_(prefix, members, [this](std::size_t node, const Owner& owner) {
-          if (waiters_.turn(owner, node)) sink_(owner);
-        }) {
+        group_(
+            prefix, members,
+            [this](std::size_t node, const Owner& owner) {
+              if (waiters_.turn(owner, node)) sink_(owner);
+            },
+            [this](const Error& warning) { warn_(warning); }) {
     for (const auto& member : members) node_names_.push_back(member.name);
   }
 
@@ -159,6 +162,13 @@ class Redlock final : public Backend {
     RedlockInspection::start(group_, query, call, std::move(report));
   }
   void on_wake(WakeSink sink) override { sink_ = std::move(sink); }
+  void on_warning(WarnSink sink) override {
+    warn_ = std::move(sink);
+    for (const auto& warning : traits_.warnings) {
+      warn_(Error(Errc::refused, warning,
+                  {.resource = {}, .node = traits_.where, .maybe_held = false}));
+    }
+  }
   void lend(Signal& signal, TimePoint until) override { group_.loop().lend(signal, until); }
 
  private:
@@ -183,6 +193,7 @@ class Redlock final : public Backend {
   Gates gates_;
   std::atomic<std::uint64_t> attempts_ = 0;
   WakeSink sink_ = [](const Owner&) {};
+  WarnSink warn_ = [](const Error&) {};
   RedlockMender mender_;
   RedlockGroup group_;  ///< the first to end: it reports to all of the above
 };
@@ -357,7 +368,8 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
     if (!outcome.reply) {
       vote.error = outcome.failure;
     } else if (is_error(*outcome.reply)) {
-      vote.error = to_error(text_of(*outcome.reply), store_.node_names_[node]);
+      vote.error = to_error(text_of(*outcome.reply), store_.node_names_[node],
+                            RedlockScripts::all().confirm.text);
     } else {
       const auto words = elements_of(*outcome.reply);
       const bool good = words.size() == 1 && text_of(*words[0]) == "ok";
@@ -623,7 +635,8 @@ class Redlock::Releasing : public std::enable_shared_from_this<Releasing> {
     if (!outcome.reply) {
       vote.error = outcome.failure;
     } else if (is_error(*outcome.reply)) {
-      vote.error = to_error(text_of(*outcome.reply), store_.node_names_[node]);
+      vote.error = to_error(text_of(*outcome.reply), store_.node_names_[node],
+                            RedlockScripts::all().release.text);
     } else {
       const auto found = release_answer(*outcome.reply).verdict;
       vote.said = found == Verdict::granted  ? Said::granted

@@ -8,6 +8,14 @@
 
 namespace interlock::redis {
 
+namespace {
+
+constexpr const char* kNoPersistence =
+    "the server has no append-only file: when it is started again, it starts empty or with an old "
+    "state, and does not count until all leases that it may have known have ended";
+
+}  // namespace
+
 const RedlockScripts& RedlockScripts::all() {
   // The rules are those of a single server; only what they are part of differs.
   const auto with_claim =
@@ -26,10 +34,22 @@ const RedlockScripts& RedlockScripts::all() {
 }
 
 RedlockNode::RedlockNode(Loop& loop, const KeyNames& names, std::string name,
-                         const Endpoint& endpoint, const Access& access, const WakeSink& wake)
-    : style_{.fence = "{" + names.prefix() + "}:node", .channel = fresh_channel(names)},
-      server_(std::make_shared<Server>(loop, std::move(name), endpoint, access, style_.channel,
-                                       wake)) {}
+                         const Endpoint& endpoint, const Access& access, const WakeSink& wake,
+                         const WarnSink& warn)
+    : style_{.fence = "{" + names.prefix() + "}:node",
+             .channel = fresh_channel(names),
+             .in_full = true},
+      server_(std::make_shared<Server>(loop, name, endpoint, access, style_.channel, wake)) {
+  server_->on_facts([warn, node = std::move(name)](const Server::Facts& facts) {
+    auto risks = risks_of(facts, false);
+    if (const auto aof = facts.find("aof_enabled"); aof != facts.end() && aof->second == "0")
+      risks.emplace_back(kNoPersistence);
+    for (auto& risk : risks) {
+      warn(Error(Errc::refused, std::move(risk),
+                 {.resource = {}, .node = node, .maybe_held = false}));
+    }
+  });
+}
 
 void RedlockNode::run(std::uint16_t /*slot*/, const Script& script, const MakeWords& words,
                       Call how, Server::Then then) {
@@ -88,12 +108,13 @@ class RedlockGroup::Poll final : public core::Keeper::Task,
 };
 
 RedlockGroup::RedlockGroup(const std::string& prefix, const std::vector<Member>& members,
-                           const std::function<void(std::size_t, const Owner&)>& wake)
+                           const std::function<void(std::size_t, const Owner&)>& wake,
+                           const WarnSink& warn)
     : names_(prefix), keeper_(system_clock()) {
   for (const auto& member : members) {
     nodes_.push_back(std::make_unique<RedlockNode>(
         loop_, names_, member.name, member.endpoint, member.access,
-        [wake, i = nodes_.size()](const Owner& owner) { wake(i, owner); }));
+        [wake, i = nodes_.size()](const Owner& owner) { wake(i, owner); }, warn));
   }
 }
 
@@ -140,9 +161,14 @@ void RedlockGroup::run(std::size_t node, const Script& script, Words words, Call
 }
 
 Words RedlockGroup::words(std::size_t node, const Claim& claim, bool queue,
-                          std::string extra) const {
+                          const std::string& extra) const {
+  if (!claim.who) {
+    auto named = claim;
+    named.who = std::make_shared<const Who>();
+    return this->words(node, named, queue, extra);
+  }
   auto words = words_of(claim, queue, names_, nodes_[node]->style());
-  words.at(claim.parts.size() * 3 + 4) = std::move(extra);
+  words.add(extra);
   return words;
 }
 

@@ -31,7 +31,7 @@ struct RedlockScripts {
 class RedlockNode final : public Realm {
  public:
   RedlockNode(Loop& loop, const KeyNames& names, std::string name, const Endpoint& endpoint,
-              const Access& access, const WakeSink& wake);
+              const Access& access, const WakeSink& wake, const WarnSink& warn);
 
   [[nodiscard]] const std::string& name() const noexcept { return server_->name(); }
   [[nodiscard]] const ClaimStyle& style() const noexcept { return style_; }
@@ -61,7 +61,7 @@ class RedlockGroup {
   };
   /// `wake`: node and owner.
   RedlockGroup(const std::string& prefix, const std::vector<Member>& members,
-               const std::function<void(std::size_t, const Owner&)>& wake);
+               const std::function<void(std::size_t, const Owner&)>& wake, const WarnSink& warn);
   RedlockGroup(const RedlockGroup&) = delete;
   RedlockGroup& operator=(const RedlockGroup&) = delete;
   /// Nobody is told anything afterwards.
@@ -107,10 +107,9 @@ class RedlockGroup {
   void tell(std::size_t node, const Script& script, Words words, Duration within,
             const GatePtr& gate);
 
-  /// A claim's words for a node. `extra` is what Redlock's scripts find in ARGV[3]. Throws Error
-  /// (invalid) for a name that can't be.
+  /// A claim's words for a node. `extra` is what Redlock's scripts find in ARGV[5].
   [[nodiscard]] Words words(std::size_t node, const Claim& claim, bool queue,
-                            std::string extra) const;
+                            const std::string& extra) const;
   [[nodiscard]] std::vector<std::size_t> everybody() const;
 
  private:

@@ -31,6 +31,15 @@ void RedlockMender::mend(std::function<void()> then) {
   if (then) then();
 }
 
+Words RedlockMender::words(std::size_t node,
+                           std::initializer_list<std::string_view> arguments) const {
+  Words words;
+  words.add("1");
+  words.add(group_.node(node).style().fence);
+  for (const auto argument : arguments) words.add(argument);
+  return words;
+}
+
 void RedlockMender::ask(const Nodes& nodes, const std::function<Words(std::size_t)>& words,
                         Then then) {
   struct Answers {
@@ -66,10 +75,7 @@ void RedlockMender::ask(const Nodes& nodes, const std::function<Words(std::size_
 
 void RedlockMender::look(Then then) {
   ask(
-      group_.everybody(),
-      [this](std::size_t node) {
-        return Words{"1", group_.node(node).style().fence, "look"};
-      },
+      group_.everybody(), [this](std::size_t node) { return words(node, {"look"}); },
       std::move(then));
 }
 
@@ -104,8 +110,7 @@ void RedlockMender::looked(const States& states) {
   ask(
       fresh,
       [this, states, wait](std::size_t node) {
-        return Words{"1", group_.node(node).style().fence, "wait", states[node]->born,
-                     std::to_string(wait)};
+        return words(node, {"wait", states[node]->born, std::to_string(wait)});
       },
       [this](const States& now) { waited(now); });
 }
@@ -144,8 +149,7 @@ void RedlockMender::repair(const Nodes& nodes, const States& states) {
   ask(
       able,
       [this, states, count](std::size_t node) {
-        return Words{"1", group_.node(node).style().fence, "repair", states[node]->born,
-                     std::to_string(count)};
+        return words(node, {"repair", states[node]->born, std::to_string(count)});
       },
       [this](const States&) { finish(Duration::zero()); });
 }

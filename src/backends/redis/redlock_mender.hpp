@@ -14,6 +14,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -43,6 +44,9 @@ class RedlockMender {
   using Nodes = std::vector<std::size_t>;
   using Then = std::function<void(const States&)>;
 
+  /// The words of `mend`.
+  [[nodiscard]] Words words(std::size_t node,
+                            std::initializer_list<std::string_view> arguments) const;
   /// Asks these nodes, and hands on what those said that answered.
   void ask(const Nodes& nodes, const std::function<Words(std::size_t)>& words, Then then);
   void look(Then then);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "backends/redis/scripts.hpp"
+#include "backends/redis/redlock_group.hpp"
 #include "interlock/duration.hpp"
 
 namespace interlock::redis {
@@ -19,7 +19,11 @@ Vote Vote::read(const Outcome& outcome, const Claim& claim, const std::string& n
     return vote;
   };
   if (!outcome.reply) return fail(*outcome.failure);
-  if (is_error(*outcome.reply)) return fail(to_error(text_of(*outcome.reply), node));
+  if (is_error(*outcome.reply)) {
+    const auto& scripts = RedlockScripts::all();
+    return fail(to_error(text_of(*outcome.reply), node,
+                         has_hold ? scripts.acquire.text : scripts.renew.text));
+  }
   const auto words = elements_of(*outcome.reply);
   const auto first = words.empty() ? std::string_view{} : text_of(*words[0]);
   if (first == "new" && words.size() == 2) {

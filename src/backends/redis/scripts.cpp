@@ -13,6 +13,7 @@ namespace interlock::redis {
 
 namespace {
 
+constexpr std::array kOtherKeys = {"holders", "ends", "waiting"};
 constexpr std::string_view kForeign = "another program's lock, not one of Interlock";
 
 char letter(Mode mode) { return mode == Mode::exclusive ? 'e' : mode == Mode::shared ? 's' : 'n'; }
@@ -49,7 +50,8 @@ std::optional<Record> parse_record(std::string_view text) {
   Record record;
   record.number = to_number<std::uint64_t>(next_line(text));
   const auto owner = Owner::parse(next_line(text));
-  auto spec = next_line(text);
+  next_line(text);  // flags
+  const auto spec = next_line(text);
   if (!owner || record.number == 0 || spec.size() < 6) return std::nullopt;
   auto& entry = record.entry;
   entry.owner = *owner;
@@ -99,46 +101,72 @@ const Scripts& Scripts::all() {
   return *scripts;
 }
 
-Words words_of(const Claim& claim, bool queue, const KeyNames& names, const ClaimStyle& style) {
-  static const Who nobody;
-  const Who& who = claim.who ? *claim.who : nobody;
-  // Our own claim on one exclusive lock: the way that is made short. Somebody else's (an eviction)
-  // has no host.
-  const bool simple = claim.parts.size() == 1 && claim.parts[0].mode == Mode::exclusive &&
-                      who.identity.empty() && claim.instead_of.empty() && !who.host.empty();
-  Words words;
-  words.reserve(claim.parts.size() * 4 + 12);
-  words.push_back(std::to_string(claim.parts.size() * 3 + 1));
+namespace {
+
+void add_keys(Words& words, const Claim& claim, const KeyNames& names, const ClaimStyle& style,
+              bool fence) {
+  const std::size_t others = style.in_cluster ? kOtherKeys.size() : 0;
+  words.reserve(512 * claim.parts.size());
+  words.add(std::to_string(claim.parts.size() * (3 + others) + (fence ? 1 : 0)));
   for (const auto& part : claim.parts) {
-    auto keys = names.of(part.resource);
-    words.push_back(std::move(keys.lock));
-    words.push_back(std::move(keys.queue));
-    words.push_back(std::move(keys.who));
+    const auto side = names.side(part.resource);
+    words.add(names.prefix(), part.resource);
+    words.add(side, "queue");
+    words.add(side, "who");
   }
-  words.push_back(style.fence);
-  words.push_back(claim.owner.to_string());
-  words.push_back(std::to_string(std::chrono::ceil<milliseconds>(claim.ttl).count()));
-  words.emplace_back(simple ? "simple" : "claim");
-  words.push_back("\n" + std::to_string(claim.priority) + "\n" + style.channel + "\n" +
-                  who.identity + "\n" + who.label + "\n" + who.host + "\n" +
-                  std::to_string(who.pid) + (who.tied ? "\n1" : "\n0"));
-  words.push_back(style.channel);
-  words.push_back(who.identity);
-  words.push_back(claim.instead_of.empty() ? "" : claim.instead_of.to_string());
-  words.emplace_back(queue ? "1" : "0");
-  words.push_back(std::to_string(claim.priority));
-  words.emplace_back(style.publish);
-  for (const auto& part : claim.parts) words.push_back(spec_of(part));
+  if (fence) words.add(style.fence);
+  if (!style.in_cluster) return;
+  for (const auto& part : claim.parts) {
+    const auto side = names.side(part.resource);
+    for (const auto* key : kOtherKeys) words.add(side, key);
+  }
+}
+
+// Our own claim on one exclusive lock: the way that is made short. Somebody else's (an eviction) has
+// no host.
+bool is_simple(const Claim& claim) {
+  return claim.parts.size() == 1 && claim.parts[0].mode == Mode::exclusive &&
+         claim.who->identity.empty() && claim.instead_of.empty() && !claim.who->host.empty();
+}
+
+void add_arguments(Words& words, const Claim& claim, bool queue, const ClaimStyle& style) {
+  const Who& who = *claim.who;
+  words.add(claim.owner.to_string());
+  words.add(std::to_string(std::chrono::ceil<milliseconds>(claim.ttl).count()));
+  words.add(queue ? "1" : "0", style.publish.substr(0, 1),
+            claim.instead_of.empty() ? "" : claim.instead_of.to_string(), "\n",
+            spec_of(claim.parts.front()), "\n", std::to_string(claim.priority), "\n", style.channel,
+            "\n", who.identity, "\n", who.label, "\n", who.host, "\n", std::to_string(who.pid),
+            who.tied ? "\n1" : "\n0");
+  if (!style.in_full && is_simple(claim)) return;
+  std::string others;
+  for (std::size_t i = 1; i < claim.parts.size(); ++i) others += spec_of(claim.parts[i]) + "\n";
+  words.add(others);
+}
+
+}  // namespace
+
+Words words_of(const Claim& claim, bool queue, const KeyNames& names, const ClaimStyle& style) {
+  Words words;
+  add_keys(words, claim, names, style, true);
+  add_arguments(words, claim, queue, style);
+  return words;
+}
+
+Words release_words(const Claim& claim, const KeyNames& names, const ClaimStyle& style) {
+  Words words;
+  add_keys(words, claim, names, style, false);
+  if (!style.in_full && is_simple(claim)) {
+    words.add(claim.owner.to_string());
+    words.add("0", style.publish.substr(0, 1));
+  } else {
+    add_arguments(words, claim, false, style);
+  }
   return words;
 }
 
 std::string call(const Script& script, const Words& words, bool in_full) {
-  std::vector<std::string_view> all;
-  all.reserve(words.size() + 2);
-  all.emplace_back(in_full ? "EVAL" : "EVALSHA");
-  all.emplace_back(in_full ? script.text : script.sha1);
-  all.insert(all.end(), words.begin(), words.end());
-  return command(all);
+  return in_full ? command({"EVAL", script.text}, words) : command({"EVALSHA", script.sha1}, words);
 }
 
 Answer acquire_answer(const redisReply& reply, const Claim& claim, const std::string& node) {
@@ -195,15 +223,20 @@ Answer release_answer(const redisReply& reply) {
 }
 
 Words inspect_words(const std::string& resource, const KeyNames& names) {
-  auto keys = names.of(resource);
-  return {"3", std::move(keys.lock), std::move(keys.queue), std::move(keys.who)};
+  const auto keys = names.of(resource);
+  Words words;
+  words.add("3");
+  words.add(keys.lock);
+  words.add(keys.queue);
+  words.add(keys.who);
+  return words;
 }
 
 ResourceState to_state(const redisReply& reply, const std::string& resource, bool shows_foreign) {
   ResourceState state{.resource = resource};
   const auto all = elements_of(reply);
-  if (all.size() != 8) return state;
-  const auto now = number_of(*all[7]);
+  if (all.size() != 7) return state;
+  const auto now = number_of(*all[6]);
   const auto times = [](const redisReply& list) {
     std::map<std::string_view, std::int64_t> found;
     const auto words = elements_of(list);
@@ -247,16 +280,15 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
     }
   }
 
-  const auto alive = times(*all[6]);
   std::map<std::string_view, Entry> queue;  // by ticket
   for (const auto* text : elements_of(*all[5])) {
     auto rest = text_of(*text);
+    const auto ends = to_number<std::int64_t>(next_line(rest));
     const auto ticket = next_line(rest);
-    const auto end = alive.find(ticket);
     auto record = parse_record(rest);
-    if (!record || end == alive.end() || end->second <= now) continue;
+    if (!record || ends <= now) continue;
     record->entry.age = since(record->number, now);
-    record->entry.remaining = milliseconds(end->second - now);
+    record->entry.remaining = milliseconds(ends - now);
     if (record->entry.mode == Mode::slots) state.capacity = record->capacity;
     queue.emplace(ticket, std::move(record->entry));
   }

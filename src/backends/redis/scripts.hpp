@@ -29,16 +29,18 @@ struct Scripts {
   static const Scripts& all();
 };
 
-/// The words of one call of a script, after its name: number of keys, keys, arguments.
-using Words = std::vector<std::string>;
-
 struct ClaimStyle {
   std::string fence;    ///< the key of the counter
   std::string channel;  ///< where to wake whoever asks
   std::string_view publish = "PUBLISH";
+  bool in_cluster = false;  ///< every key is named, so that the server can see if one is missing
+  bool in_full = false;     ///< no claim is a simple one, and more words may follow
 };
 
+/// The words of one call of a script, after its name: number of keys, keys, arguments.
 Words words_of(const Claim& claim, bool queue, const KeyNames& names, const ClaimStyle& style);
+/// The same for release, which needs less.
+Words release_words(const Claim& claim, const KeyNames& names, const ClaimStyle& style);
 /// EVALSHA, or (in full) EVAL.
 std::string call(const Script& script, const Words& words, bool in_full);
 

@@ -1,17 +1,25 @@
 #include "backends/redis/server.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace interlock::redis {
 
+namespace {
+
+constexpr auto kListenTimeout = std::chrono::seconds(2);
+
+}  // namespace
+
 Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Access& access,
-               std::string channel, WakeSink wake)
+               std::string channel, WakeSink wake, Kind kind)
     : loop_(loop),
       name_(std::move(name)),
-      channel_(std::move(channel)),
-      endpoint_(endpoint),
       access_(access),
-      subscription_(std::make_shared<Subscription>(std::move(wake))) {
+      kind_(kind),
+      subscription_(std::make_shared<Subscription>(std::move(wake))),
+      channel_(std::move(channel)),
+      endpoint_(endpoint) {
   Link::Plan plan{.name = name_, .endpoint = endpoint_, .access = access_};
   plan.greetings = greetings(access);
   const auto& scripts = Scripts::all();
@@ -19,7 +27,29 @@ Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Acc
        {&scripts.acquire, &scripts.renew, &scripts.release, &scripts.inspect}) {
     plan.greetings.push_back({.bytes = command({"SCRIPT", "LOAD", script->text})});
   }
+  plan.on_open = [first = first_open_] {
+    if (*first) std::exchange(*first, nullptr)();
+  };
   commands_ = loop_.add(std::move(plan));
+}
+
+void Server::on_facts(std::function<void(const Facts&)> tell) {
+  *first_open_ = [this, tell = std::move(tell)] {
+    const Call how{.deadline = BootClock::now() + access_.call_timeout, .caller_waits = false};
+    send(command({"INFO"}), how, [tell](const Outcome& outcome) {
+      if (!outcome.reply || is_error(*outcome.reply)) return;  // it has not the right to ask
+      Facts facts;
+      for (auto rest = text_of(*outcome.reply); !rest.empty();) {
+        const auto end = std::min(rest.find("\r\n"), rest.size());
+        const auto line = rest.substr(0, end);
+        const auto colon = line.find(':');
+        if (colon != std::string_view::npos)
+          facts.emplace(line.substr(0, colon), line.substr(colon + 1));
+        rest.remove_prefix(std::min(end + 2, rest.size()));
+      }
+      tell(facts);
+    });
+  };
 }
 
 Server::~Server() {
@@ -38,6 +68,24 @@ std::vector<Link::Greeting> Server::greetings(const Access& access) const {
     list.push_back({.bytes = command({"SELECT", std::to_string(access.database)}), .must = true});
   }
   list.push_back({.bytes = command({"CLIENT", "SETNAME", "interlock"})});
+  if (kind_.master_only) {
+    list.push_back({.bytes = command({"ROLE"}), .must = true, .check = [](const redisReply& reply) {
+                      const auto words = elements_of(reply);
+                      return !words.empty() && text_of(*words[0]) == "master"
+                                 ? std::nullopt
+                                 : std::optional(Error(Errc::unreachable,
+                                                       "the server is no master (any more)"));
+                    }});
+  }
+  return list;
+}
+
+std::vector<Link::Greeting> Server::listening() const {
+  auto access = access_;
+  access.database = 0;  // channels are of no database
+  auto list = greetings(access);
+  list.push_back(
+      {.bytes = command({kind_.sharded ? "SSUBSCRIBE" : "SUBSCRIBE", channel_}), .must = true});
   return list;
 }
 
@@ -48,13 +96,22 @@ void Server::send(std::string bytes, Call how, Then then) {
                          .done = std::move(then)});
 }
 
-void Server::run(const Script& script, Words words, Call how, Then then) {
+void Server::run(const Script& script, Words words, Call how, Then then, bool asking) {
+  const auto post = [this, asking, how](std::string bytes, Then done) {
+    // In one piece: ASKING is for the very next command of the connection.
+    if (asking) bytes.insert(0, command({"ASKING"}));
+    loop_.post(commands_, {.bytes = std::move(bytes),
+                           .deadline = how.deadline,
+                           .urgent = !how.caller_waits,
+                           .replies = asking ? 2 : 1,
+                           .done = std::move(done)});
+  };
   auto bytes = call(script, words, false);
-  send(std::move(bytes), how,
-       [this, &script, words = std::move(words), how, then = std::move(then)](Outcome outcome) {
+  post(std::move(bytes),
+       [post, &script, words = std::move(words), then = std::move(then)](Outcome outcome) {
          if (outcome.reply && is_error(*outcome.reply) &&
              error_code(text_of(*outcome.reply)) == "NOSCRIPT") {
-           return send(call(script, words, true), how, then);
+           return post(call(script, words, true), then);
          }
          then(std::move(outcome));
        });
@@ -66,9 +123,9 @@ bool Server::listen(std::function<void(bool)> then) {
   subscription_->then.push_back(std::move(then));
   if (std::exchange(subscription_->wanted, true)) return false;
   Link::Plan plan{.name = name_, .endpoint = endpoint_, .access = access_};
-  plan.access.database = 0;  // channels are of no database
-  plan.greetings = greetings(plan.access);
-  plan.greetings.push_back({.bytes = command({"SUBSCRIBE", channel_}), .must = true});
+  // Whoever is waited for here keeps its place in the queue for three seconds.
+  plan.access.connect_timeout = std::min<Duration>(plan.access.connect_timeout, kListenTimeout);
+  plan.greetings = listening();
   plan.keep_open = true;
   plan.on_open = [subscription = subscription_] { subscription->is(true); };
   plan.on_close = [subscription = subscription_] { subscription->is(false); };
@@ -79,6 +136,35 @@ bool Server::listen(std::function<void(bool)> then) {
   return false;
 }
 
+void Server::redirect(const Endpoint& endpoint) {
+  const std::lock_guard lock(subscription_->mutex);
+  endpoint_ = endpoint;
+  const auto go = [endpoint](Link& link, TimePoint now, Finished& finished) {
+    link.redirect(endpoint, now, finished);
+  };
+  loop_.change(commands_, go);
+  if (messages_) loop_.change(messages_, go);
+}
+
+void Server::reconnect() {
+  const auto go = [](Link& link, TimePoint now, Finished& finished) {
+    link.reconnect(now, finished);
+  };
+  loop_.change(commands_, go);
+  const std::lock_guard lock(subscription_->mutex);
+  if (messages_) loop_.change(messages_, go);
+}
+
+void Server::set_channel(std::string channel) {
+  const std::lock_guard lock(subscription_->mutex);
+  channel_ = std::move(channel);
+  if (!messages_) return;
+  loop_.change(messages_, [list = listening()](Link& link, TimePoint now, Finished& finished) {
+    link.set_greetings(list);
+    link.reconnect(now, finished);
+  });
+}
+
 void Server::Subscription::is(bool now_open) {
   std::vector<std::function<void(bool)>> waiting;
   {
@@ -87,11 +173,15 @@ void Server::Subscription::is(bool now_open) {
     waiting.swap(then);
   }
   for (const auto& tell : waiting) tell(now_open);
+  if (!now_open && deaf) deaf();
 }
 
 void Server::Subscription::message(const redisReply& reply) const {
   const auto words = elements_of(reply);
-  if (words.size() != 3 || text_of(*words[0]) != "message") return;
+  if (words.size() != 3) return;
+  const auto kind = text_of(*words[0]);
+  if (kind == "sunsubscribe" && deaf) deaf();  // its slot moved away
+  if (kind != "message" && kind != "smessage") return;
   if (const auto owner = Owner::parse(text_of(*words[2]))) sink(*owner);
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,9 +16,18 @@ namespace interlock::redis {
 
 class Server {
  public:
+  /// How it differs from any other.
+  struct Kind {
+    bool master_only = false;  ///< asks it for its role, and leaves a replica at once
+    bool sharded = false;      ///< the channel is of a cluster's shard
+  };
   /// `wake`: called with every owner that a message names, without any lock.
   Server(Loop& loop, std::string name, const Endpoint& endpoint, const Access& access,
-         std::string channel, WakeSink wake);
+         std::string channel, WakeSink wake, Kind kind);
+  Server(Loop& loop, std::string name, const Endpoint& endpoint, const Access& access,
+         std::string channel, WakeSink wake)
+      : Server(loop, std::move(name), endpoint, access, std::move(channel), std::move(wake),
+               Kind()) {}
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();
@@ -26,14 +36,31 @@ class Server {
 
   void send(std::string bytes, Call how, Then then);
   /// By its hash, and in full if the server does not know it (any more).
-  void run(const Script& script, Words words, Call how, Then then);
+  /// `asking`: a cluster's node is to serve a slot that is on its way to it.
+  void run(const Script& script, Words words, Call how, Then then, bool asking = false);
 
   /// Somebody waits from now on: makes sure that we hear of his turn. True: we listen already.
   /// False: `then` is called as soon as we do, or can't (false); his turn may have come by then.
   bool listen(std::function<void(bool listening)> then);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
+  [[nodiscard]] std::string host() const {
+    const std::lock_guard lock(subscription_->mutex);
+    return endpoint_.host;
+  }
+
+  /// Another server has taken over.
+  void redirect(const Endpoint& endpoint);
+  /// Drops its connections and begins anew.
+  void reconnect();
+  /// Listens there from now on.
+  void set_channel(std::string channel);
+  /// Called once, when it is connected for the first time, with what INFO says. Set it first.
+  using Facts = std::map<std::string, std::string, std::less<>>;
+  void on_facts(std::function<void(const Facts&)> tell);
+
+  /// Called, without any lock, when the connection for messages is lost. Set it first.
+  void on_deaf(std::function<void()> tell) { subscription_->deaf = std::move(tell); }
 
  private:
   struct Subscription {
@@ -43,20 +70,26 @@ class Server {
     bool wanted = false;
     bool open = false;
     std::vector<std::function<void(bool)>> then;
+    std::function<void()> deaf;
 
     void is(bool now_open);
     void message(const redisReply& reply) const;
   };
 
   [[nodiscard]] std::vector<Link::Greeting> greetings(const Access& access) const;
+  [[nodiscard]] std::vector<Link::Greeting> listening() const;
 
   Loop& loop_;
   const std::string name_;
-  const std::string channel_;
-  const Endpoint endpoint_;
   const Access access_;
+  const Kind kind_;
   std::shared_ptr<Subscription> subscription_;
   Loop::Handle commands_;
+  const std::shared_ptr<std::function<void()>> first_open_ =
+      std::make_shared<std::function<void()>>();
+  // Guarded by the subscription's mutex:
+  std::string channel_;
+  Endpoint endpoint_;
   Loop::Handle messages_;
 };
 

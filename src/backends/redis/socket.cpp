@@ -1,6 +1,7 @@
 #include "backends/redis/socket.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -119,6 +120,12 @@ bool Socket::connect() {
     ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) fail(reason(error));
     connected_ = true;
+    if (!tls_) {
+      // From here on each call says whether it may sleep.
+      const timeval soon{.tv_sec = 0, .tv_usec = 2000};
+      (void)::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
+      (void)::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_NONBLOCK);
+    }
   }
   wants_ = 0;
   open_ = !tls_ || shake_hands();
@@ -173,12 +180,21 @@ std::size_t Socket::read(char* to, std::size_t most) {
     tls_wants(got, "reading");
     return 0;
   }
-  const auto got = ::recv(fd_, to, most, 0);
+  return received(::recv(fd_, to, most, MSG_DONTWAIT));
+}
+
+std::size_t Socket::read_soon(char* to, std::size_t most) {
+  return received(::recv(fd_, to, most, 0));
+}
+
+std::size_t Socket::received(ssize_t got) const {
   if (got > 0) return static_cast<std::size_t>(got);
   if (got == 0) fail("the server closed the connection");
   if (errno == EAGAIN || errno == EINTR) return 0;
   fail("reading: " + reason(errno));
 }
+
+bool Socket::has_more() const noexcept { return tls_ && SSL_pending(tls_.get()) > 0; }
 
 std::size_t Socket::write(const char* from, std::size_t size) {
   if (tls_) {
@@ -190,7 +206,7 @@ std::size_t Socket::write(const char* from, std::size_t size) {
     tls_wants(put, "writing");
     return 0;
   }
-  const auto put = ::send(fd_, from, size, MSG_NOSIGNAL);
+  const auto put = ::send(fd_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (put >= 0) return static_cast<std::size_t>(put);
   if (errno == EAGAIN || errno == EINTR) return 0;
   fail("writing: " + reason(errno));

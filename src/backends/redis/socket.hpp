@@ -1,6 +1,8 @@
 // A non-blocking stream to a server: TCP or a Unix socket, with or without TLS.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,11 +32,18 @@ class Socket {
 
   /// As many bytes as can be had now: 0 if none. Throws Error (unreachable) at the end.
   std::size_t read(char* to, std::size_t most);
+  /// The same, but sleeps for some milliseconds at most if there is none yet: one system call instead
+  /// of two for whoever is about to be answered. Not with TLS.
+  std::size_t read_soon(char* to, std::size_t most);
+  [[nodiscard]] bool can_read_soon() const noexcept { return !tls_; }
+  /// Bytes that poll does not know of.
+  [[nodiscard]] bool has_more() const noexcept;
   std::size_t write(const char* from, std::size_t size);
 
  private:
   [[noreturn]] void fail(const std::string& what) const;
   bool shake_hands();
+  [[nodiscard]] std::size_t received(ssize_t got) const;
   /// For a TLS call that did not get on: notes what to wait for, or throws.
   void tls_wants(int result, const char* what);
 

@@ -101,14 +101,16 @@ Store::Store(std::unique_ptr<Common> common, std::unique_ptr<Realm> realm, Trait
 // No callback may run once the realm goes.
 Store::~Store() { common_->loop.stop(); }
 
-std::vector<Store::PiecePtr> Store::cut(const Claim& claim, bool queue, Call call) const {
+std::vector<Store::PiecePtr> Store::cut(const Claim& whole, bool queue, Call call) const {
+  Claim claim = whole;
+  if (!claim.who) claim.who = std::make_shared<const Who>();
   call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
   if (common_->names.prefix().empty()) {
     for (const auto& part : claim.parts) (void)common_->names.of(part.resource);
   }
   if (!realm_->spread()) {
     return {std::make_shared<const Piece>(
-        Piece{.claim = claim, .slot = 0, .queue = queue, .call = call})};
+        Piece{.claim = std::move(claim), .slot = 0, .queue = queue, .call = call})};
   }
   std::map<std::uint16_t, Claim> by_slot;
   for (const auto& part : claim.parts) {
@@ -144,13 +146,41 @@ void Store::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
 
 void Store::acquire_piece(const PiecePtr& piece, Reply reply) {
   run(Scripts::all().acquire, piece, [this, piece, reply = std::move(reply)](Answer answer) {
+    if (answer.verdict == Verdict::granted && realm_->min_replicas() > 0)
+      return confirm(piece, answer, reply);
     if (answer.verdict != Verdict::queued) return reply(std::move(answer));
     // The first one of a client to wait: asks again when its turn can be told.
     const auto again = [this, piece, reply, answer](bool listening) {
       if (!listening) return reply(answer);
-      run(Scripts::all().acquire, piece, reply);
+      acquire_piece(piece, reply);
     };
     if (realm_->listen(piece->slot, again)) reply(std::move(answer));
+  });
+}
+
+void Store::confirm(const PiecePtr& piece, const Answer& answer, const Reply& reply) {
+  realm_->all(piece->call, [this, piece, answer, reply](const Realm::Servers& servers,
+                                                        const std::optional<Error>&) {
+    const auto wanted = realm_->min_replicas();
+    const auto patience = std::clamp<Duration>(piece->claim.ttl / 10, std::chrono::milliseconds(10),
+                                               std::chrono::seconds(1));
+    const auto wait = command(
+        {"WAIT", std::to_string(wanted), std::to_string(patience / std::chrono::milliseconds(1))});
+    servers.front()->send(
+        wait, piece->call, [this, piece, answer, reply, wanted](const Outcome& outcome) {
+          if (!outcome.reply) return reply(Answer::failed(*outcome.failure));
+          if (!is_error(*outcome.reply) && number_of(*outcome.reply) >= wanted)
+            return reply(answer);
+          const auto got = is_error(*outcome.reply) ? 0 : number_of(*outcome.reply);
+          run(Scripts::all().release, piece, [this, reply, wanted, got](const Answer& released) {
+            reply(Answer::failed({Errc::unreachable,
+                                  std::to_string(got) + " of " + std::to_string(wanted) +
+                                      " replicas confirmed it, so it was given back",
+                                  {.resource = {},
+                                   .node = traits_.where,
+                                   .maybe_held = released.verdict == Verdict::unknown}}));
+          });
+        });
   });
 }
 
@@ -191,14 +221,16 @@ void Store::run(const Script& script, const PiecePtr& piece, Reply reply) {
   const bool releases = &script == &Scripts::all().release;
   realm_->run(
       piece->slot, script,
-      [&](const ClaimStyle& style) {
-        return words_of(piece->claim, piece->queue, common_->names, style);
+      [this, piece, releases](const ClaimStyle& style) {
+        return releases ? release_words(piece->claim, common_->names, style)
+                        : words_of(piece->claim, piece->queue, common_->names, style);
       },
       piece->call,
-      [this, piece, releases, reply = std::move(reply)](const Outcome& outcome) {
+      [this, piece, releases, &script, reply = std::move(reply)](const Outcome& outcome) {
         if (!outcome.reply) return reply(Answer::failed(*outcome.failure));
         if (is_error(*outcome.reply))
-          return reply(Answer::failed(to_error(text_of(*outcome.reply), traits_.where)));
+          return reply(
+              Answer::failed(to_error(text_of(*outcome.reply), traits_.where, script.text)));
         reply(releases ? release_answer(*outcome.reply)
                        : acquire_answer(*outcome.reply, piece->claim, traits_.where));
       });

@@ -16,6 +16,12 @@ struct Common {
   WakeSink sink;
   Loop loop;
 
+  WarnSink warn_sink;
+  [[nodiscard]] WarnSink warn() {
+    return [this](const Error& warning) {
+      if (warn_sink) warn_sink(warning);
+    };
+  }
   /// Hands on what a message says.
   [[nodiscard]] WakeSink wake() {
     return [this](const Owner& owner) {
@@ -37,6 +43,7 @@ class Store final : public Backend {
   void release(const Claim& claim, Call call, Reply reply) override;
   void inspect(const Query& query, Call call, Report report) override;
   void on_wake(WakeSink sink) override { common_->sink = std::move(sink); }
+  void on_warning(WarnSink sink) override { common_->warn_sink = std::move(sink); }
   void lend(Signal& signal, TimePoint until) override { common_->loop.lend(signal, until); }
 
  private:
@@ -51,8 +58,10 @@ class Store final : public Backend {
   class Sequence;
   class Round;
 
-  [[nodiscard]] std::vector<PiecePtr> cut(const Claim& claim, bool queue, Call call) const;
+  [[nodiscard]] std::vector<PiecePtr> cut(const Claim& whole, bool queue, Call call) const;
   void acquire_piece(const PiecePtr& piece, Reply reply);
+  /// Waits for the replicas; gives the grant back if too few of them have it.
+  void confirm(const PiecePtr& piece, const Answer& answer, const Reply& reply);
   void run(const Script& script, const PiecePtr& piece, Reply reply);
 
   Traits traits_;

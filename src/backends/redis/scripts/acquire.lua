@@ -5,12 +5,13 @@ if held > 0 then return { 'lost' } end
 
 local ticket  -- its place in the queues, if it has one
 for _, row in ipairs(rows) do
-  local text = call('HGET', row.waiting, owner)
-  if text then ticket = string.sub(text, 1, 57) end
+  local entry = call('HGET', row.waiting, owner)
+  if entry then ticket = match(entry, '\n([^\n]*)') end
 end
+local was_queued = ticket ~= nil
 local function leave_all()
-  if not ticket then return end
-  for _, row in ipairs(rows) do leave_queue(row, ticket, owner) end
+  if not was_queued then return end
+  for _, row in ipairs(rows) do leave_queue(row, sub(ticket, 1, 57) .. row.mode) end
 end
 
 if instead ~= '' and count_held(instead) < parts then
@@ -18,50 +19,53 @@ if instead ~= '' and count_held(instead) < parts then
   return { 'lost' }
 end
 
--- All who use a row use it in the same way.
+-- All who use a row use it in the same way. A lock that is free is used by those who wait.
 for _, row in ipairs(rows) do
-  local mode, capacity, label = nil, '0', ''
+  local mode, capacity, label
   if row.value then
-    local slots = string.match(row.value, '^%+slots:(%d+)$')
-    mode, capacity = slots and 'n' or row.value == '+shared' and 's' or 'e', slots or '0'
+    local slots = match(row.value, '^%+slots:(%d+)$')
+    mode, capacity = slots and 'n' or row.value == '+shared' and 's' or 'e', tonumber(slots or 0)
   else
     local first = call('ZRANGE', row.queue, 0, 0)[1]
-    local text = first and call('HGET', row.waiting, string.sub(first, 26))
-    local record = parse(text and string.sub(text, 59))
-    if record then mode, capacity, label = record.mode, record.capacity, record.label end
+    mode = first and sub(first, 58)
+    if mode == 'n' then
+      local _, entry = alive(row, first)
+      local record = parse(entry and sub(entry, 61))
+      if record then capacity, label = record.capacity, record.label else mode = nil end
+    end
   end
-  if mode and ((mode == 'n') ~= (row.mode == 'n') or
-      (mode == 'n' and tonumber(capacity) ~= row.capacity)) then
-    local any = row.value and parse(is_set(row) and call('HVALS', row.holders)[1] or call('GET', row.who) or nil)
-    return { 'wrong', row.part, mode, capacity, any and any.label or label }
+  if mode and ((mode == 'n') ~= (row.mode == 'n') or (mode == 'n' and capacity ~= row.capacity)) then
+    local any = row.value and parse(is_set(row) and call('HVALS', row.holders)[1] or call('GET', row.who))
+    return { 'wrong', row.part, mode, tostring(capacity or 0), any and any.label or label or '' }
   end
 end
 
 -- Two holders that want more would wait for each other.
 if instead ~= '' then
   for _, row in ipairs(rows) do
-    local first = row.mode == 'e' and call('ZRANGE', row.queue, 0, 0)[1]
-    if first and string.sub(first, 1, 1) == '0' and string.sub(first, 26) ~= owner then
-      return { 'busy' }
-    end
+    local first = row.mode == 'e' and first_ahead(row, nil, false)
+    if first and sub(first, 1, 1) == '0' and sub(first, 26, 57) ~= owner then return { 'busy' } end
   end
 end
 
-local may_queue = ARGV[8] == '1'
+local may_queue = sub(flags, 1, 1) == '1'
 local one_shot = not ticket and not may_queue and instead == ''
-if not ticket then
-  ticket = (instead ~= '' and '0' or '1') .. string.format('%08x', 2147483647 - tonumber(ARGV[9])) ..
+if not ticket and not one_shot then
+  ticket = (instead ~= '' and '0' or '1') .. string.format('%08x', 2147483647 - tonumber(priority)) ..
     string.format('%016.0f', next_number()) .. owner
 end
+ticket = ticket and sub(ticket, 1, 57)  -- the mode comes with the row
+
+local function same_identity(record) return identity ~= '' and record.identity == identity end
 
 -- In how many ms the first of the holders in its way ends; nil: there is none.
 local function held_back_by_holders(row)
   if not row.value then return nil end
   if not is_set(row) then
     if row.value == instead then return nil end
-    local record = parse(call('GET', row.who))
     local left = call('PTTL', row.lock)
-    if record and record.owner == row.value then return left end
+    local by = match(call('GET', row.who) or '', '^%d+\n(%x+)')
+    if by == row.value then return left end
     return left < 0 and FOREIGN_MS or math.min(left, FOREIGN_MS)
   end
   if row.mode == 'n' then
@@ -78,7 +82,7 @@ local function held_back_by_holders(row)
   return call('ZRANGE', row.ends, 0, 0, 'WITHSCORES')[2] - now
 end
 
-local function holds_as(row)  -- the hold of the same identity, at least as strong as `row.mode`
+local function holds_as(row)  -- the hold of the same identity, the strongest one
   if identity == '' or row.mode == 'n' or not is_set(row) then return nil end
   local shared
   for _, record in ipairs(others(row)) do
@@ -90,25 +94,15 @@ local function holds_as(row)  -- the hold of the same identity, at least as stro
   return shared
 end
 
--- The same for those ahead in the queue.
-local function held_back_by_queue(row)
-  -- Whoever waits may wait for this very identity: it must not wait for them.
-  if holds_as(row) then return nil end
-  local line = row.mode == 's' and row.writers or row.queue
-  local first
-  if one_shot then
-    first = call('ZRANGE', line, 0, 0)[1]
-  else
-    first = call('ZRANGEBYLEX', line, '-', '(' .. ticket, 'LIMIT', 0, 1)[1]
-  end
-  return first and math.max(1, tonumber(call('ZSCORE', row.alive, first) or now) - now) or nil
-end
-
 local look
 for _, row in ipairs(rows) do
-  local by_holders, by_queue = held_back_by_holders(row), held_back_by_queue(row)
-  if by_holders and (not look or by_holders < look) then look = by_holders end
-  if by_queue and (not look or by_queue < look) then look = by_queue end
+  local ends = held_back_by_holders(row)
+  -- Whoever waits may wait for this very identity: it must not wait for them.
+  if not ends and not holds_as(row) then
+    local first, forgotten = first_ahead(row, ticket and ticket .. row.mode, row.mode == 's')
+    ends = first and math.max(1, forgotten - now)
+  end
+  if ends and (not look or ends < look) then look = ends end
 end
 
 if look then
@@ -117,17 +111,14 @@ if look then
   local ahead = 0
   for _, row in ipairs(rows) do
     -- Of a claim that takes over, only the parts that become stronger wait.
-    if row.mode == 'e' or string.sub(ticket, 1, 1) == '1' then
-      if call('ZADD', row.queue, 0, ticket) == 1 then
-        if row.mode == 'e' then call('ZADD', row.writers, 0, ticket) end
-      end
-      call('HSET', row.waiting, owner,
-        ticket .. '\n' .. make_record(tonumber(string.sub(ticket, 10, 25)), row.spec))
-      call('ZADD', row.alive, now + TICKET_MS, ticket)
-      for _, key in ipairs({ row.queue, row.writers, row.alive, row.waiting }) do
-        call('PEXPIRE', key, 2 * TICKET_MS)
-      end
-      ahead = math.max(ahead, call('ZRANK', row.queue, ticket))
+    if row.mode == 'e' or sub(ticket, 1, 1) == '1' then
+      local own = ticket .. row.mode
+      call('ZADD', row.queue, 0, own)
+      call('HSET', row.waiting, owner, (now + TICKET_MS) .. '\n' .. own .. '\n' ..
+        make_record(tonumber(sub(own, 10, 25)), row.spec))
+      call('PEXPIRE', row.queue, 2 * TICKET_MS)
+      call('PEXPIRE', row.waiting, 2 * TICKET_MS)
+      ahead = math.max(ahead, call('ZRANK', row.queue, own))
     end
   end
   -- The second in line looks after the first, who may have been killed just when it was woken.
@@ -158,8 +149,8 @@ for _, row in ipairs(rows) do
     call('SET', row.who, record, 'PX', ttl)
     row.value = owner
   else
-    local left = ttl
-    if row.value then left = math.max(left, call('PTTL', row.lock)) else call('DEL', row.holders, row.ends) end
+    local left, first = ttl, not row.value
+    if not first then left = math.max(left, call('PTTL', row.lock)) end
     if row.mode == 'n' then
       row.value = '+slots:' .. string.format('%.0f', row.capacity)
     elseif row.mode == 'e' or row.value == '+same' then
@@ -167,9 +158,11 @@ for _, row in ipairs(rows) do
     else
       row.value = '+shared'
     end
+    -- Before anything else: a server that is full refuses it if it is the first change.
+    call('SET', row.lock, row.value, 'PX', left)
+    if first then call('DEL', row.holders, row.ends) end
     call('HSET', row.holders, owner, record)
     call('ZADD', row.ends, now + ttl, owner .. ':' .. row.slots)
-    call('SET', row.lock, row.value, 'PX', left)
     call('PEXPIRE', row.holders, left)
     call('PEXPIRE', row.ends, left)
   end

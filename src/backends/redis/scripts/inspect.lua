@@ -1,6 +1,6 @@
 -- inspect: everything about one resource, as it is; changes nothing.
 -- KEYS   the lock's key, its queue, its `who`
--- Answer the lock's value, its PTTL, who, holders, ends, waiting, alive, now in ms
+-- Answer the lock's value, its PTTL, who, holders, ends, waiting, now in ms
 local side = string.sub(KEYS[2], 1, -6)
 local time = redis.call('TIME')
 return {
@@ -10,6 +10,5 @@ return {
   redis.call('HVALS', side .. 'holders'),
   redis.call('ZRANGE', side .. 'ends', 0, -1, 'WITHSCORES'),
   redis.call('HVALS', side .. 'waiting'),
-  redis.call('ZRANGE', side .. 'alive', 0, -1, 'WITHSCORES'),
   time[1] * 1000 + math.floor(time[2] / 1000),
 }

@@ -1,4 +1,4 @@
-local agreed, attempt = string.match(ARGV[3], '^(%d+):(%d+)$')
+local agreed, attempt = match(ARGV[5], '^(%d+):(%d+)$')
 agreed, attempt = tonumber(agreed), tonumber(attempt)
 if agreed == 0 then agreed = nil end
 local again = count_held(owner) == parts
@@ -20,9 +20,9 @@ local place  -- its number in the queues
 local in_queue = false
 for _, row in ipairs(rows) do
   local ticket = queued_at(row)
-  local number = ticket and tonumber(string.sub(ticket, 10, 25))
+  local number = ticket and tonumber(sub(ticket, 10, 25))
   if ticket and agreed and number ~= agreed then
-    leave_queue(row, ticket, owner)
+    leave_queue(row, ticket)
   elseif ticket then
     in_queue, place = true, number
   end
@@ -31,7 +31,7 @@ place = place or agreed or math.max(now_us, node.ticket + 1)
 
 -- The first number that is asked for is the ticket's, if it needs one. One number is enough for
 -- all parts: a fence is compared with those of the same resource only.
-local asks_for_ticket = not again and not in_queue
+local asks_for_ticket = not again and not in_queue and (sub(flags, 1, 1) == '1' or instead ~= '')
 next_number = function()
   if asks_for_ticket then
     asks_for_ticket = false

@@ -1,8 +1,8 @@
 -- Redlock's phase two: a majority granted it, and these are its fences. Counts only if this is
 -- still the hold of phase one. What the claim takes over ends now.
--- KEYS and ARGV as for phase one; ARGV 3: hold:fence,fence,…
+-- KEYS and ARGV as for phase one; ARGV 5: hold:fence,fence,…
 -- Answer { 'ok' } or { 'lost' }
-local hold, list = string.match(ARGV[3], '^(%d+):(.*)$')
+local hold, list = match(ARGV[5], '^(%d+):(.*)$')
 if count_held(owner) < parts then return { 'lost' } end
 local _, present = more_of(rows[1], owner)
 if present ~= hold then return { 'lost' } end
@@ -12,7 +12,7 @@ for _, row in ipairs(rows) do
   local fence = next_fence()
   largest = math.max(largest, tonumber(fence))
   local text = text_of(row, owner)
-  text = fence .. string.sub(text, string.find(text, '\n', 1, true), -1)
+  text = fence .. sub(text, string.find(text, '\n', 1, true), -1)
   -- Nothing is covered any more.
   text = string.gsub(text, '\n%x*\n(%d+)$', '\n\n%1')
   if row.value == owner then

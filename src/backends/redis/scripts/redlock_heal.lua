@@ -1,21 +1,21 @@
 -- Redlock: a node that lost a lease which a majority has just confirmed holds it again, unless
--- somebody else has it here. KEYS and ARGV as for phase one; ARGV 3: fence,fence,… Answer 1 or 0
+-- somebody else has it here. KEYS and ARGV as for phase one; ARGV 5: fence,fence,… Answer 1 or 0
 if count_held(owner) > 0 then return 0 end
 for _, row in ipairs(rows) do
   local free = not row.value or (row.mode == 's' and row.value == '+shared')
   if not free and identity ~= '' and is_set(row) then
     free = true
-    for _, record in ipairs(others(row)) do free = free and same_identity(record) end
+    for _, record in ipairs(others(row)) do free = free and record.identity == identity end
   end
   if not free then return 0 end
 end
 local hold = tonumber(call('HGET', FENCE, 'count') or 0) + 1
 with_more(now, hold, '', 2 ^ 52)
 local largest = hold
-local next_fence = string.gmatch(ARGV[3], '%d+')
+local next_fence = string.gmatch(ARGV[5], '%d+')
 for _, row in ipairs(rows) do
   local ticket = queued_at(row)
-  if ticket then leave_queue(row, ticket, owner) end
+  if ticket then leave_queue(row, ticket) end
   local fence = tonumber(next_fence())
   largest = math.max(largest, fence)
   local record = make_record(fence, row.spec)

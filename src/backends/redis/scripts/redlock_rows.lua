@@ -6,9 +6,9 @@ local function text_of(row, by)
   if row.value == by then return call('GET', row.who) end
   return call('HGET', row.holders, by)
 end
-local MORE = '^' .. string.rep('[^\n]*\n', 10) .. '(%d+)\n(%d+)\n(%x*)\n(%d+)$'
+local MORE = '^' .. string.rep('[^\n]*\n', 11) .. '(%d+)\n(%d+)\n(%x*)\n(%d+)$'
 local function more_of(row, by)
-  local since, hold, covered, attempt = string.match(text_of(row, by) or '', MORE)
+  local since, hold, covered, attempt = match(text_of(row, by) or '', MORE)
   return since, hold, covered, attempt
 end
 local function is_newer(attempt)  -- than this one: what is held
@@ -22,8 +22,8 @@ local function is_newer(attempt)  -- than this one: what is held
 end
 
 local function queued_at(row)  -- its ticket there
-  local text = call('HGET', row.waiting, owner)
-  return text and string.sub(text, 1, 57)
+  local entry = call('HGET', row.waiting, owner)
+  return entry and match(entry, '\n([^\n]*)')
 end
 
 -- Numbers are the node's own business, see redlock_acquire.

@@ -1,17 +1,21 @@
 local held, queued = released, false
+-- All of it goes before anybody is told, which may be refused.
 for _, row in ipairs(rows) do
-  local hold = hold_of(row, owner)
-  if hold then
-    drop_holder(row, hold)
+  row.hold = hold_of(row, owner)
+  row.entry = call('HGET', row.waiting, owner)
+  if row.hold then
+    drop_holder(row, row.hold)
     held = true
-    -- Taken away by somebody else: its holder should look.
-    if hold.home ~= home and hold.home ~= '' then tell(hold.home, owner) end
   end
-  local text = call('HGET', row.waiting, owner)
-  if text then
-    leave_queue(row, string.sub(text, 1, 57), owner)
+  if row.entry then
+    leave_queue(row, match(row.entry, '\n([^\n]*)'))
     queued = true
   end
-  if hold or text or released then wake_next(row) end
+end
+for _, row in ipairs(rows) do
+  -- Taken away by somebody else: its holder should look.
+  local hold = row.hold
+  if hold and hold.home ~= home and hold.home ~= '' then tell(hold.home, owner) end
+  if hold or row.entry or released then wake_next(row) end
 end
 return held and 1 or queued and 2 or 0

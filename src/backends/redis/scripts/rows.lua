@@ -4,20 +4,27 @@
 --            +shared, +slots:CAPACITY, +same (one identity, at least one of its locks exclusive).
 --            Anything else was set by another program, and counts as an exclusive lock.
 --   who      string: the record of the exclusive owner
---   holders  hash: owner -> record          ends     sorted set: owner:slots -> when it ends, in ms
---   queue    sorted set of tickets, by text writers  the same, only those who want it exclusively
---   alive    sorted set: ticket -> when its place is forgotten, in ms
---   waiting  hash: owner -> ticket, newline, record
+--   holders  hash: owner -> record          ends   sorted set: owner:slots -> when it ends, in ms
+--   queue    sorted set of tickets, by text
+--   waiting  hash: owner -> when its place is forgotten (in ms), ticket, record: a line each
 --
--- A record is number, owner, spec, priority, channel, identity, label, host, pid, tied: a line each.
--- The number is the fence, or in the queue the ticket's number; both are microseconds of the
--- server's clock, so they also say since when. A ticket begins with 0 if its owner holds already
--- and wants more, else with 1; then come its priority, its number and its owner.
-local call = redis.call
-local owner, ttl, tail, home = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5]
-local identity, instead = ARGV[6], ARGV[7]
-local parts = #ARGV - 10
-local FENCE = KEYS[3 * parts + 1]
+-- ARGV[3] and the records are lines of text. A record is
+--     number, owner, flags, spec, priority, channel, identity, label, host, pid, tied
+-- and ARGV[3] the same from the flags on, for the first part; ARGV[4] has the specs of the others.
+-- The flags are: 1 if it may queue, else 0; P or S for PUBLISH or SPUBLISH; and the owner to take
+-- over from. A spec is a letter for the mode (e, s, n), slots:capacity:ancestor. The number is the
+-- fence, or in the queue the ticket's number; both are microseconds of the server's clock, so they
+-- also say since when. A ticket begins with 0 if its owner holds already and wants more, else with
+-- 1; then come its priority, its number, its owner and its mode.
+--
+-- Waiters that fell silent are dropped when they come to the head of the queue.
+local call, match, sub = redis.call, string.match, string.sub
+local owner, ttl, text = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+if not text then text = ARGV[2] .. '\ne1:0:0\n0\n\n\n\n\n0\n1' end
+local flags, own_spec, tail, priority, home, identity =
+  match(text, '^([^\n]*)\n([^\n]*)(\n([^\n]*)\n([^\n]*)\n([^\n]*).*)$')
+local instead = sub(flags, 3)
+local publish = sub(flags, 2, 2) == 'S' and 'SPUBLISH' or 'PUBLISH'
 local TICKET_MS = 3000  -- a place in the queue lasts this long without a heartbeat
 local WOKEN_MS = 1000   -- and this long when its owner was told that it is its turn
 local FOREIGN_MS = 200  -- how often the first in line looks at a lock of another program
@@ -25,6 +32,13 @@ local FOREIGN_MS = 200  -- how often the first in line looks at a lock of anothe
 local time = call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now = math.floor(now_us / 1000)
+
+local specs = { own_spec }
+if ARGV[4] then
+  for spec in string.gmatch(ARGV[4], '%l%d+:%d+:%d') do specs[#specs + 1] = spec end
+end
+local parts = #specs
+local FENCE = KEYS[3 * parts + 1]
 
 -- Larger than any number before, and not behind the clock.
 local counter
@@ -40,25 +54,19 @@ local function save_counter()
 end
 
 local function make_record(number, spec)
-  return string.format('%.0f', number) .. '\n' .. owner .. '\n' .. spec .. tail
+  return string.format('%.0f', number) .. '\n' .. owner .. '\n' .. flags .. '\n' .. spec .. tail
 end
 
 local function parse(record)
   if not record then return nil end
-  local r = {}
-  r.number, r.owner, r.spec, r.mode, r.slots, r.capacity, r.ancestor, r.priority, r.home,
-    r.identity, r.label =
-    string.match(record, '^(%d+)\n(%x+)\n((%l)(%d+):(%d+):(%d))\n(%-?%d+)\n([^\n]*)\n([^\n]*)\n([^\n]*)')
-  if not r.number then return nil end
-  r.number, r.slots = tonumber(r.number), tonumber(r.slots)
-  return r
+  local number, by, spec, mode, slots, capacity, channel, who, label = match(record,
+    '^(%d+)\n(%x+)\n[^\n]*\n((%l)(%d+):(%d+):%d)\n[^\n]*\n([^\n]*)\n([^\n]*)\n([^\n]*)')
+  if not number then return nil end
+  return { number = tonumber(number), owner = by, spec = spec, mode = mode, slots = tonumber(slots),
+    capacity = tonumber(capacity), home = channel, identity = who, label = label }
 end
 
-local function same_identity(record)
-  return identity ~= '' and record ~= nil and record.identity == identity
-end
-
-local function is_set(row) return row.value and string.sub(row.value, 1, 1) == '+' end
+local function is_set(row) return row.value and sub(row.value, 1, 1) == '+' end
 
 local function hold_of(row, by)
   if by == '' or not row.value then return nil end
@@ -104,32 +112,48 @@ local function drop_holder(row, record)
   end
 end
 
-local function leave_queue(row, ticket, by)
+local function leave_queue(row, ticket)
   call('ZREM', row.queue, ticket)
-  call('ZREM', row.writers, ticket)
-  call('ZREM', row.alive, ticket)
-  call('HDEL', row.waiting, by)
+  call('HDEL', row.waiting, sub(ticket, 26, 57))
+end
+
+-- When the ticket is forgotten, and the rest of its entry. Nothing if that time has come: it is
+-- dropped, with whatever else is left of it.
+local function alive(row, ticket)
+  local entry = call('HGET', row.waiting, sub(ticket, 26, 57))
+  local ends, rest = match(entry or '', '^(%d+)(\n.*)$')
+  if ends and tonumber(ends) > now then return tonumber(ends), rest end
+  leave_queue(row, ticket)
+  return nil
+end
+
+-- The first ticket in the queue before this one (nil: before all), and when it is forgotten.
+-- Readers wait for writers only.
+local function first_ahead(row, ticket, writers_only)
+  local from = 0
+  while true do
+    local ahead = call('ZRANGE', row.queue, from, from)[1]
+    if not ahead or (ticket and ahead >= ticket) then return nil end
+    if writers_only and sub(ahead, 58) ~= 'e' then
+      from = from + 1
+    else
+      local ends = alive(row, ahead)
+      if ends then return ahead, ends end
+    end
+  end
 end
 
 -- How many listen there. In a cluster the channel may have moved away, and then nobody does.
 local function tell(channel, about)
-  local listeners = redis.pcall(ARGV[10], channel, about)
+  if publish == 'PUBLISH' then return call('PUBLISH', channel, about) end
+  local listeners = redis.pcall(publish, channel, about)
   return type(listeners) == 'number' and listeners or 0
-end
-
--- Its turn has come. True: somebody listens there.
-local function wake(row, ticket, record)
-  if record.owner == owner then return true end
-  local listeners = tell(record.home, record.owner)
-  local ends = tonumber(call('ZSCORE', row.alive, ticket) or 0)
-  if ends > now + WOKEN_MS then redis.pcall('ZADD', row.alive, now + WOKEN_MS, ticket) end
-  return listeners > 0
 end
 
 local function slots_taken(row)
   local sum = 0
   for _, member in ipairs(call('ZRANGE', row.ends, 0, -1)) do
-    local by, slots = string.match(member, '^(%x+):(%d+)$')
+    local by, slots = match(member, '^(%x+):(%d+)$')
     if by ~= owner and by ~= instead then sum = sum + slots end
   end
   return sum
@@ -139,70 +163,66 @@ end
 local function wake_next(row)
   local taken, readers, from = nil, false, 0
   while true do
-    local tickets = call('ZRANGE', row.queue, from, from + 31)
-    for _, ticket in ipairs(tickets) do
-      local text = call('HGET', row.waiting, string.sub(ticket, 26))
-      local record = parse(text and string.sub(text, 59))
-      if record then
-        if string.sub(ticket, 1, 1) == '0' then
-          if not is_set(row) or call('ZCARD', row.ends) <= 1 or record.identity ~= '' then
-            wake(row, ticket, record)
+    local ticket = call('ZRANGE', row.queue, from, from)[1]
+    if not ticket then return end
+    local ends, entry = alive(row, ticket)
+    if ends then
+      local by, mode = sub(ticket, 26, 57), sub(ticket, 58)
+      local channel, who = match(entry, '^\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n([^\n]*)')
+      if sub(ticket, 1, 1) == '0' then
+        if is_set(row) and call('ZCARD', row.ends) > 1 and who == '' then return end
+      elseif mode == 'e' then
+        if row.value or readers then return end
+      elseif mode == 's' then
+        if row.value and row.value ~= '+shared' then return end
+      else
+        local record = parse(sub(entry, 61))
+        taken = (taken or slots_taken(row)) + record.slots
+        if taken > record.capacity then return end
+      end
+      if by == owner or tell(channel, by) > 0 then
+        if mode == 'e' then
+          if by ~= owner and ends > now + WOKEN_MS then
+            redis.pcall('HSET', row.waiting, by, (now + WOKEN_MS) .. entry)
           end
           return
-        elseif record.mode == 'e' then
-          if row.value or readers or wake(row, ticket, record) then return end
-        elseif record.mode == 's' then
-          if row.value and row.value ~= '+shared' then return end
-          readers = wake(row, ticket, record) or readers
-        else
-          taken = (taken or slots_taken(row)) + record.slots
-          if taken > tonumber(record.capacity) then return end
-          if not wake(row, ticket, record) then taken = taken - record.slots end
         end
+        readers = true
+      elseif ends > now + WOKEN_MS then  -- nobody listens: dead, or about to listen again
+        redis.pcall('HSET', row.waiting, by, (now + WOKEN_MS) .. entry)
       end
+      from = from + 1
     end
-    if #tickets < 32 then return end
-    from = from + 32
   end
 end
 
--- Drops what has ended. What is left of a lock whose key is gone goes with it.
+-- Drops holders that have ended. (An exclusive lock ends by itself.)
 local function sweep(row)
-  local dropped = false
-  if is_set(row) then
-    local ended = call('ZRANGEBYSCORE', row.ends, '-inf', now)
-    for _, member in ipairs(ended) do
-      call('HDEL', row.holders, string.match(member, '^%x+'))
-      call('ZREM', row.ends, member)
-      dropped = true
-    end
-    if dropped then settle(row) end
+  if not is_set(row) then return end
+  local ended = call('ZRANGEBYSCORE', row.ends, '-inf', now)
+  if #ended == 0 then return end
+  for _, member in ipairs(ended) do
+    call('HDEL', row.holders, match(member, '^%x+'))
+    call('ZREM', row.ends, member)
   end
-  for _, ticket in ipairs(call('ZRANGEBYSCORE', row.alive, '-inf', now)) do
-    leave_queue(row, ticket, string.sub(ticket, 26))
-    dropped = true
-  end
-  if dropped then wake_next(row) end
-end
-
-local function open_row(i)
-  local queue = KEYS[3 * i - 1]
-  local side = string.sub(queue, 1, -6)
-  local spec = ARGV[10 + i]
-  local mode, slots, capacity = string.match(spec, '^(%l)(%d+):(%d+)')
-  local row = {
-    lock = KEYS[3 * i - 2], queue = queue, who = KEYS[3 * i],
-    holders = side .. 'holders', ends = side .. 'ends', writers = side .. 'writers',
-    alive = side .. 'alive', waiting = side .. 'waiting',
-    part = i, spec = spec, mode = mode, slots = tonumber(slots), capacity = tonumber(capacity),
-  }
-  row.value = call('GET', row.lock)
-  sweep(row)
-  return row
+  settle(row)
+  wake_next(row)
 end
 
 local rows = {}
-for i = 1, parts do rows[i] = open_row(i) end
+for i = 1, parts do
+  local queue = KEYS[3 * i - 1]
+  local side = sub(queue, 1, -6)
+  local mode, slots, capacity = match(specs[i], '^(%l)(%d+):(%d+)')
+  local row = {
+    lock = KEYS[3 * i - 2], queue = queue, who = KEYS[3 * i],
+    holders = side .. 'holders', ends = side .. 'ends', waiting = side .. 'waiting',
+    part = i, spec = specs[i], mode = mode, slots = tonumber(slots), capacity = tonumber(capacity),
+  }
+  row.value = call('GET', row.lock)
+  sweep(row)
+  rows[i] = row
+end
 
 local function count_held(by)
   local held = 0
@@ -221,6 +241,8 @@ local function rearm()
     if hold.number == 0 then hold.number = next_number() end
     local record = make_record(hold.number, hold.spec)
     local left = math.max(ttl, call('PTTL', row.lock))
+    -- First, as a server that is full refuses a script whose first change takes memory.
+    call('PEXPIRE', row.lock, left)
     if row.value == owner then
       call('SET', row.who, record, 'PX', left)
     else
@@ -230,7 +252,6 @@ local function rearm()
       call('PEXPIRE', row.holders, left)
       call('PEXPIRE', row.ends, left)
     end
-    call('PEXPIRE', row.lock, left)
     answer[#answer + 1] = hold.number
   end
   save_counter()

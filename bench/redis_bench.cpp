@@ -1,0 +1,410 @@
+// The Redis store beside bare hiredis on the same server, which it starts itself.
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <coroutine>
+#include <fstream>
+#include <latch>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "backends/redis/scripts.hpp"
+#include "figure.hpp"
+#include "interlock/interlock.hpp"
+#include "servers/redis_server.hpp"
+
+namespace {
+
+using namespace interlock;
+using namespace std::chrono_literals;
+
+constexpr const char* kCompareAndDelete =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+constexpr const char* kSetAndFence =
+    "if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end "
+    "local t = redis.call('TIME') "
+    "local us = t[1] * 1000000 + t[2] "
+    "redis.call('SET', KEYS[2], string.format('%.0f', us)) "
+    "return us";
+constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
+
+/// One blocking connection, as most programs have it.
+class Bare {
+ public:
+  explicit Bare(int port) : context_(redisConnect("127.0.0.1", port)) {
+    const auto reply = call({"SCRIPT", "LOAD", kCompareAndDelete});
+    sha_.assign(reply->str, reply->len);
+  }
+  ~Bare() { redisFree(context_); }
+  Bare(const Bare&) = delete;
+  Bare& operator=(const Bare&) = delete;
+
+  struct Free {
+    void operator()(redisReply* reply) const { freeReplyObject(reply); }
+  };
+  using Reply = std::unique_ptr<redisReply, Free>;
+
+  Reply call(const std::vector<std::string>& words) {
+    std::vector<const char*> texts;
+    std::vector<std::size_t> sizes;
+    for (const auto& word : words) {
+      texts.push_back(word.data());
+      sizes.push_back(word.size());
+    }
+    auto* reply = static_cast<redisReply*>(
+        redisCommandArgv(context_, static_cast<int>(words.size()), texts.data(), sizes.data()));
+    if (reply == nullptr) std::exit(1);
+    return Reply(reply);
+  }
+
+  void cycle(const std::string& key) {
+    call({"SET", key, kToken, "NX", "PX", "30000"});
+    call({"EVALSHA", sha_, "1", key, kToken});
+  }
+
+ private:
+  redisContext* context_;
+  std::string sha_;
+};
+
+double per_cycle(int cycles, const std::function<void()>& cycle) {
+  return bench::nanoseconds([&] {
+           for (int i = 0; i < cycles; ++i) cycle();
+         }) /
+         cycles;
+}
+
+// Cycles a second of 64 threads; each gets a function of its own.
+double rate_of_threads(const std::function<std::function<void()>(int)>& make) {
+  constexpr int kThreads = 64;
+  constexpr int kCycles = 150;
+  std::vector<std::function<void()>> cycles;
+  for (int i = 0; i < kThreads; ++i) cycles.push_back(make(i));
+  const auto time = bench::nanoseconds([&] {
+    std::vector<std::thread> threads;
+    for (auto& cycle : cycles) {
+      threads.emplace_back([&cycle] {
+        for (int i = 0; i < kCycles; ++i) cycle();
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  });
+  return kThreads * kCycles / time * 1e9;
+}
+
+struct Detached {
+  struct promise_type {
+    Detached get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+
+constexpr int kCoroutines = 1000;
+
+Detached cycles_of(Mutex mutex, int cycles, std::latch& done) {
+  for (int i = 0; i < cycles; ++i) {
+    Lease lease = co_await mutex.async_acquire();
+    co_await lease.async_release();
+  }
+  done.count_down();
+}
+
+// Cycles a second of a thousand coroutines on the client's one callback thread.
+double rate_of_coroutines(const Client& locks) {
+  constexpr int kCycles = 20;
+  std::latch done(kCoroutines);
+  const auto time = bench::nanoseconds([&] {
+    for (int i = 0; i < kCoroutines; ++i)
+      cycles_of(Mutex(locks, "co-" + std::to_string(i)), kCycles, done);
+    done.wait();
+  });
+  return kCoroutines * kCycles / time * 1e9;
+}
+
+// The same scripts with the same words, a thousand at a time on one connection.
+double rate_of_pipeline(int port) {
+  constexpr int kRounds = 20;
+  const redis::KeyNames names("interlock:");
+  const redis::ClaimStyle style{.fence = names.fence(), .channel = "interlock:wake:bench"};
+  std::string acquires;
+  std::string releases;
+  for (int i = 0; i < kCoroutines; ++i) {
+    const Claim claim{.owner = Owner::random(),
+                      .parts = {exclusive("pipe-" + std::to_string(i))},
+                      .ttl = 30s,
+                      .priority = 0,
+                      .who = std::make_shared<const Who>(
+                          Who{.label = {}, .identity = {}, .host = "bench", .pid = 1}),
+                      .instead_of = {}};
+    const auto words = redis::words_of(claim, true, names, style);
+    acquires += redis::call(redis::Scripts::all().acquire, words, false);
+    releases += redis::call(redis::Scripts::all().release,
+                            redis::release_words(claim, names, style), false);
+  }
+  redisContext* context = redisConnect("127.0.0.1", port);
+  const auto time = bench::nanoseconds([&] {
+    for (int round = 0; round < kRounds; ++round) {
+      for (const auto* batch : {&acquires, &releases}) {
+        redisAppendFormattedCommand(context, batch->data(), batch->size());
+        for (int i = 0; i < kCoroutines; ++i) {
+          void* reply = nullptr;
+          if (redisGetReply(context, &reply) != REDIS_OK) std::exit(1);
+          freeReplyObject(reply);
+        }
+      }
+    }
+  });
+  redisFree(context);
+  return kCoroutines * kRounds / time * 1e9;
+}
+
+struct Hold {
+  std::int64_t from;
+  std::int64_t to;
+};
+
+std::int64_t now_ns() { return BootClock::now().time_since_epoch().count(); }
+
+// Processes that all want one lock and hold it for `busy`; all holds in their order.
+std::vector<Hold> crowd(
+    int processes, int rounds, Duration busy,
+    const std::function<void(int rounds, const std::function<void()>& section)>& work) {
+  int ends[2];
+  if (::pipe(ends) != 0) std::exit(1);
+  std::vector<pid_t> children;
+  for (int p = 0; p < processes; ++p) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      work(rounds, [&] {
+        Hold hold{.from = now_ns(), .to = 0};
+        while (now_ns() - hold.from < busy.count()) {
+        }
+        hold.to = now_ns();
+        [[maybe_unused]] const auto put = ::write(ends[1], &hold, sizeof hold);
+      });
+      ::_exit(0);
+    }
+    children.push_back(child);
+  }
+  ::close(ends[1]);
+  std::vector<Hold> holds;
+  for (Hold hold{}; ::read(ends[0], &hold, sizeof hold) == sizeof hold;) holds.push_back(hold);
+  for (const auto child : children) ::waitpid(child, nullptr, 0);
+  ::close(ends[0]);
+  std::sort(holds.begin(), holds.end(),
+            [](const Hold& a, const Hold& b) { return a.from < b.from; });
+  return holds;
+}
+
+double handoff_ns(const std::string& url, int processes) {
+  const auto holds = crowd(processes, 400 / processes, 200us, [&](int rounds, const auto& section) {
+    const auto locks = connect(url);
+    const Mutex mutex(locks, "baton");
+    for (int i = 0; i < rounds; ++i) {
+      auto lease = mutex.acquire();
+      section();
+    }
+  });
+  std::vector<double> gaps;
+  for (std::size_t i = 1; i < holds.size(); ++i)
+    gaps.push_back(static_cast<double>(holds[i].from - holds[i - 1].to));
+  return bench::median(std::move(gaps));
+}
+
+double rate_of(const std::vector<Hold>& holds) {
+  return static_cast<double>(holds.size() - 1) /
+         static_cast<double>(holds.back().from - holds.front().from) * 1e9;
+}
+
+// Microseconds of CPU that a process used so far.
+double cpu_us(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::string field;
+  double ticks = 0;
+  for (int i = 3; fields >> field; ++i) {
+    if (i == 14 || i == 15) ticks += std::stod(field);
+  }
+  return ticks * 1e6 / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+std::string info(Bare& bare, const std::string& section, const std::string& field) {
+  const auto reply = bare.call({"INFO", section});
+  const std::string text(reply->str, reply->len);
+  const auto at = text.find(field);
+  if (at == std::string::npos) return "0";
+  const auto begin = at + field.size();
+  return text.substr(begin, text.find_first_of(",\r", begin) - begin);
+}
+
+// Time the server spends in one call of a script, in nanoseconds.
+double server_ns(Bare& bare, const std::function<void()>& run) {
+  bare.call({"CONFIG", "RESETSTAT"});
+  for (int i = 0; i < 2000; ++i) run();
+  const auto field = "cmdstat_evalsha:calls=";
+  const auto calls = std::stod(info(bare, "commandstats", field));
+  const auto usec = std::stod(info(
+      bare, "commandstats", std::string(field) + info(bare, "commandstats", field) + ",usec="));
+  return usec / calls * 1e3;
+}
+
+}  // namespace
+
+int main() {
+  servers::RedisServer server;
+  const auto url = server.url();
+  Bare bare(server.port());
+
+  for (const int processes : {2, 16}) {
+    bench::show(bench::in_turns(
+        {.name = "redis: handoff, " + std::to_string(processes) + " processes on one lock",
+         .ours = 0,
+         .baseline_name = "PING",
+         .baseline = 0,
+         .most = 3},
+        5, [&] { return handoff_ns(url, processes); },
+        [&] {
+          std::vector<double> times;
+          for (int i = 0; i < 2000; ++i)
+            times.push_back(bench::nanoseconds([&] { bare.call({"PING"}); }));
+          return bench::median(std::move(times));
+        }));
+  }
+  {
+    const auto ours = crowd(16, 200, Duration::zero(), [&](int rounds, const auto& section) {
+      const auto locks = connect(url);
+      const Mutex mutex(locks, "hot");
+      for (int i = 0; i < rounds; ++i) {
+        auto lease = mutex.acquire();
+        section();
+      }
+    });
+    const auto polling = crowd(16, 3, Duration::zero(), [&](int rounds, const auto& section) {
+      Bare poller(server.port());
+      const auto token = std::to_string(::getpid());
+      for (int i = 0; i < rounds; ++i) {
+        while (poller.call({"SET", "polled", token, "NX", "PX", "30000"})->type == REDIS_REPLY_NIL)
+          std::this_thread::sleep_for(50ms);
+        section();
+        poller.call({"DEL", "polled"});
+      }
+    });
+    bench::show({.name = "redis: handoffs, 16 processes on one lock",
+                 .ours = rate_of(ours),
+                 .baseline_name = "the same with polling at 50 ms",
+                 .baseline = rate_of(polling),
+                 .least = 50,
+                 .rate = true});
+  }
+
+  const auto locks = connect(url);
+  const Mutex mutex(locks, "billing:invoice-42");
+  bench::show(bench::in_turns(
+      {.name = "redis: acquire + release",
+       .ours = 0,
+       .baseline_name = "hiredis: SET NX PX, compare-and-delete",
+       .baseline = 0,
+       .most = 1.15},
+      15, [&] { return per_cycle(1000, [&] { auto lease = mutex.acquire(); }); },
+      [&] { return per_cycle(1000, [&] { bare.cycle("bare"); }); }));
+
+  bench::show(bench::in_turns(
+      {.name = "redis: 64 threads, distinct locks, one client",
+       .ours = 0,
+       .baseline_name = "64 threads, a hiredis connection each",
+       .baseline = 0,
+       .least = 2,
+       .rate = true},
+      5,
+      [&] {
+        return rate_of_threads([&](int i) -> std::function<void()> {
+          return [own = Mutex(locks, "lock-" + std::to_string(i))] { auto lease = own.acquire(); };
+        });
+      },
+      [&] {
+        return rate_of_threads([&](int i) -> std::function<void()> {
+          return [own = std::make_shared<Bare>(server.port()), key = "bare-" + std::to_string(i)] {
+            own->cycle(key);
+          };
+        });
+      }));
+
+  bench::show(bench::in_turns(
+      {.name = "redis: 1,000 coroutines, distinct locks",
+       .ours = 0,
+       .baseline_name = "the same scripts, pipelined by hiredis",
+       .baseline = 0,
+       .least = 0.6,
+       .rate = true},
+      5, [&] { return rate_of_coroutines(locks); },
+      [&] { return rate_of_pipeline(server.port()); }));
+
+  {
+    const auto set_sha = std::string(bare.call({"SCRIPT", "LOAD", kSetAndFence})->str);
+    const auto delete_sha = std::string(bare.call({"SCRIPT", "LOAD", kCompareAndDelete})->str);
+    const Mutex own(locks, "s");
+    bench::show(bench::in_turns(
+        {.name = "redis: server time, acquire + release",
+         .ours = 0,
+         .baseline_name = "scripts: SET, TIME, SET; compare-and-delete",
+         .baseline = 0,
+         .most = 1.25},
+        9, [&] { return 2 * server_ns(bare, [&] { auto held = own.acquire(); }); },
+        [&] {
+          return 2 * server_ns(bare, [&] {
+                   bare.call({"EVALSHA", set_sha, "2", "plain", "plain:fence", kToken, "30000"});
+                   bare.call({"EVALSHA", delete_sha, "1", "plain", kToken});
+                 });
+        }));
+  }
+
+  {
+    constexpr int kLeases = 10'000;
+    const auto many = connect(url);
+    rusage before{};
+    const auto memory = [] {
+      std::ifstream file("/proc/self/statm");
+      double size = 0;
+      double resident = 0;
+      file >> size >> resident;
+      return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+    };
+    const double bytes = memory();
+    std::vector<Lease> leases;
+    leases.reserve(kLeases);
+    for (int i = 0; i < kLeases; ++i)
+      leases.push_back(Mutex(many, "held-" + std::to_string(i)).acquire());
+    const double each = (memory() - bytes) / kLeases;
+    std::this_thread::sleep_for(11s);  // renewals are spread from here on
+    ::getrusage(RUSAGE_SELF, &before);
+    const double server_before = cpu_us(server.process().pid());
+    const auto begin = now_ns();
+    std::this_thread::sleep_for(20s);
+    rusage after{};
+    ::getrusage(RUSAGE_SELF, &after);
+    const auto us = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_usec);
+    };
+    const double client =
+        us(after.ru_utime) + us(after.ru_stime) - us(before.ru_utime) - us(before.ru_stime);
+    const double both = client + cpu_us(server.process().pid()) - server_before;
+    bench::show({.name = "redis: 10,000 leases of 30 s, CPU of both",
+                 .ours = both * 1e3,
+                 .baseline_name = "a core",
+                 .baseline = static_cast<double>(now_ns() - begin),
+                 .most = 0.03});
+    std::printf("%-46s %8.0f B   %-44s %10s   %6.2fx (bar <= 1x) %s\n", "redis: memory of a lease",
+                each, "1.5 KB", "", each / 1536, each <= 1536 ? "ok" : "MISSES THE BAR");
+    std::printf("%-46s %10s\n", "redis: connections, all clients of this run",
+                info(bare, "clients", "connected_clients:").c_str());
+  }
+}

@@ -1,0 +1,101 @@
+#include "backends/redis/sentinel.hpp"
+
+#include <charconv>
+#include <map>
+#include <sstream>
+
+namespace interlock::redis {
+
+namespace {
+
+std::uint64_t to_epoch(std::string_view text) {
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+Sentinel::Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink wake,
+                   WarnSink warn)
+    : OneServer(loop, names, plan.where, Endpoint{}, plan.access, std::move(wake), std::move(warn),
+                plan.min_replicas, {.master_only = true, .sharded = false}),
+      loop_(loop) {
+  for (const auto& sentinel : plan.sentinels) {
+    Link::Plan link{.name = "sentinel " + sentinel.to_string(),
+                    .endpoint = sentinel,
+                    .access = plan.sentinel_access};
+    const auto& access = plan.sentinel_access;
+    if (!access.password.empty()) {
+      link.greetings.push_back({.bytes = access.user.empty()
+                                             ? command({"AUTH", access.password})
+                                             : command({"AUTH", access.user, access.password}),
+                                .must = true});
+    }
+    link.greetings.push_back(
+        {.bytes = command({"SENTINEL", "MASTER", plan.master}),
+         .must = true,
+         .check = [this](const redisReply& reply) -> std::optional<Error> {
+           std::map<std::string_view, std::string_view> fields;
+           const auto words = elements_of(reply);
+           for (std::size_t i = 0; i + 1 < words.size(); i += 2)
+             fields[text_of(*words[i])] = text_of(*words[i + 1]);
+           learn({.host = std::string(fields["ip"]), .port = std::string(fields["port"])},
+                 to_epoch(fields["config-epoch"]));
+           return std::nullopt;
+         }});
+    link.greetings.push_back({.bytes = command({"SUBSCRIBE", "+switch-master"}), .must = true});
+    link.keep_open = true;
+    link.on_push = [this, master = plan.master](const redisReply& message) {
+      told(message, master);
+    };
+    links_.push_back(loop_.add(std::move(link)));
+  }
+}
+
+Sentinel::~Sentinel() {
+  for (const auto& link : links_) loop_.remove(link);
+}
+
+void Sentinel::learn(const Endpoint& master, std::uint64_t epoch) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (master.host.empty() || epoch < epoch_) return;
+    epoch_ = epoch;
+    if (master == master_) return;
+    master_ = master;
+  }
+  server()->redirect(master);
+}
+
+// "name old-ip old-port new-ip new-port"
+void Sentinel::told(const redisReply& message, const std::string& master) {
+  const auto words = elements_of(message);
+  if (words.size() != 3 || text_of(*words[1]) != "+switch-master") return;
+  std::istringstream text{std::string(text_of(*words[2]))};
+  std::string name;
+  std::string old_host;
+  std::string old_port;
+  Endpoint next;
+  if (!(text >> name >> old_host >> old_port >> next.host >> next.port) || name != master) return;
+  std::uint64_t epoch = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    epoch = epoch_;
+  }
+  learn(next, epoch);
+}
+
+void Sentinel::run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
+                   Server::Then then) {
+  OneServer::run(slot, script, words, how, [this, then = std::move(then)](Outcome outcome) {
+    // It was a master when we came, and is none any more.
+    if (outcome.reply && is_error(*outcome.reply) &&
+        error_code(text_of(*outcome.reply)) == "READONLY") {
+      server()->reconnect();
+    }
+    then(std::move(outcome));
+  });
+}
+
+}  // namespace interlock::redis

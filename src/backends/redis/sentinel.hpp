@@ -1,0 +1,42 @@
+// The master of a name, as Sentinel says: now, and after every failover.
+//
+// One connection to each sentinel, kept open: it is asked for the master when it opens, and tells
+// of every switch. A sentinel that knows an older epoch than another one is not believed; and a
+// server that is no master is left at once, whatever a sentinel says.
+#pragma once
+
+#include <mutex>
+
+#include "backends/redis/realm.hpp"
+
+namespace interlock::redis {
+
+class Sentinel final : public OneServer {
+ public:
+  struct Plan {
+    std::vector<Endpoint> sentinels;
+    Access sentinel_access;
+    std::string master;
+    Access access;
+    std::string where;
+    int min_replicas = 0;
+  };
+  Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink wake, WarnSink warn);
+  ~Sentinel() override;
+
+  void run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
+           Server::Then then) override;
+
+ private:
+  /// What a sentinel said. The epoch grows with every failover.
+  void learn(const Endpoint& master, std::uint64_t epoch);
+  void told(const redisReply& message, const std::string& master);
+
+  Loop& loop_;
+  std::vector<Loop::Handle> links_;
+  std::mutex mutex_;
+  Endpoint master_;
+  std::uint64_t epoch_ = 0;
+};
+
+}  // namespace interlock::redis

@@ -1,0 +1,294 @@
+// Rights, passwords and keys that are not ours. The least rights that docs/redis.md names are
+// exactly the ones that these tests find.
+#include "redis/redis_test.hpp"
+
+namespace interlock::redis_tests {
+namespace {
+
+// Without one of these, something does not work.
+const std::vector<std::string> kNeeded{
+    "evalsha", "eval",  "get",   "set",    "getset", "del",     "exists",       "time",
+    "pttl",    "hget",  "hset",  "hdel",   "hvals",  "hgetall", "pexpire",      "zadd",
+    "zrem",    "zcard", "zrank", "zscore", "zrange", "publish", "zrangebyscore"};
+// Without these, all works: only slower, or unnamed.
+const std::vector<std::string> kHelpful{"subscribe", "script|load", "client|setname"};
+// Only `interlock list` and Client::inspect without names need this.
+const std::string kToList = "scan";
+
+class AccessTest : public RedisTest {
+ protected:
+  /// A user with the least rights, but without this one.
+  void allow(const std::string& all_but = "") {
+    console()("ACL DELUSER locker");
+    std::vector<std::string> words{"ACL",   "SETUSER",      "locker",        "on",
+                                   ">hush", "~interlock:*", "~{interlock:*", "&interlock:wake:*",
+                                   "-@all"};
+    for (const auto* list : {&kNeeded, &kHelpful}) {
+      for (const auto& command : *list) {
+        if (command != all_but) words.push_back("+" + command);
+      }
+    }
+    if (kToList != all_but) words.push_back("+" + kToList);
+    ASSERT_EQ(console()(words), "OK");
+  }
+  [[nodiscard]] std::string locker() const { return as("locker:hush"); }
+  [[nodiscard]] std::string as(const std::string& user, const std::string& more = "") const {
+    return "redis://" + user + "@127.0.0.1:" + std::to_string(server().port()) + more;
+  }
+
+  /// Uses everything there is, and throws what goes wrong.
+  static void use_everything(const Client& first, const Client& second) {
+    const Options options{.ttl = 600s, .retry = Retry::none()};
+    const auto give_back = [](Lease lease) { EXPECT_EQ(lease.release(), LeaseState::released); };
+    {
+      auto lease = Mutex(first, "mutex", options).acquire();
+      EXPECT_TRUE(lease.extend(600s));
+      const auto queued = [&](const Waiting& one, std::size_t count) {
+        return eventually([&] {
+          const auto found = first.inspect({.resources = {"mutex"}}).resources;
+          return one.over() || (found.size() == 1 && found[0].waiters.size() == count);
+        });
+      };
+      Waiting waiting(Mutex(second, "mutex", options));
+      EXPECT_TRUE(queued(waiting, 1));
+      Waiting behind(Mutex(second, "mutex", options));
+      EXPECT_TRUE(queued(behind, 2));
+      if (waiting.over()) give_back(waiting.lease());  // throws what went wrong
+      give_back(std::move(lease));
+      give_back(waiting.lease());
+      give_back(behind.lease());
+    }
+    {
+      const RwLock lock(first, "rw", options);
+      auto read = lock.read();
+      EXPECT_TRUE(read.extend(600s));
+      auto more = RwLock(second, "rw", options).read();
+      Waiting writer(RwLock(second, "rw", options).writer());
+      EXPECT_FALSE(lock.try_write());
+      EXPECT_FALSE(read.try_upgrade());
+      auto upgrade =
+          std::async(std::launch::async, [&] { return read.try_upgrade_for(kPatience); });
+      EXPECT_TRUE(eventually([&] {
+        const auto found = first.inspect({.resources = {"rw"}}).resources;
+        return found.size() == 1 && found[0].waiters.size() == 2;
+      }));
+      give_back(std::move(more));
+      EXPECT_TRUE(upgrade.get());
+      EXPECT_TRUE(read.downgrade());
+      give_back(std::move(read));
+      give_back(writer.lease());
+    }
+    {
+      auto slot = Semaphore(first, "slots", 2, options).acquire();
+      auto more = Semaphore(second, "slots", 2, options).acquire();
+      EXPECT_FALSE(Semaphore(first, "slots", 2, options).try_acquire());
+      give_back(std::move(slot));
+      give_back(std::move(more));
+    }
+    {
+      auto again = options;
+      again.identity = "me";
+      auto outer = Mutex(first, "tree/leaf", again).acquire();
+      auto inner = Mutex(second, "tree/leaf", again).acquire();
+      EXPECT_FALSE(Mutex(second, "tree", options).try_acquire());
+      give_back(std::move(outer));
+      give_back(std::move(inner));
+    }
+    give_back(MultiLock(first, {"one", "two", "three"}, options).acquire());
+    {
+      // A place in the queue whose owner is gone is swept away by whoever comes next.
+      auto held = Mutex(first, "swept", options).acquire();
+      EXPECT_FALSE(Mutex(second, "swept", options).try_acquire_for(10ms));
+      give_back(std::move(held));
+    }
+    EXPECT_EQ(first.inspect().resources.size(), 0U);
+  }
+};
+
+// Expected: all that the library does works with these rights.
+TEST_F(AccessTest, TheLeastRightsAreEnough) {
+  allow();
+  use_everything(connect(locker()), connect(locker()));
+  EXPECT_TRUE(eventually([&] { return only_the_fence_is_left(); })) << keys();
+}
+
+// Expected: without any one of them something is refused, and the error names the right.
+TEST_F(AccessTest, EachOfTheLeastRightsIsNeededAndTheErrorNamesIt) {
+  auto needed = kNeeded;
+  needed.push_back(kToList);
+  for (const auto& command : needed) {
+    SCOPED_TRACE(command);
+    console()("FLUSHALL");
+    console()("SCRIPT FLUSH");
+    allow(command);
+    auto upper = command;
+    std::transform(upper.begin(), upper.end(), upper.begin(), ::toupper);
+    // Scripts that the server knows need no EVAL.
+    if (command == "eval") console()("ACL SETUSER locker -script|load");
+    try {
+      use_everything(connect(locker()), connect(locker()));
+      ADD_FAILURE() << "it works without";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::refused);
+      const std::string what = error.what();
+      EXPECT_NE(what.find("lacks a right"), std::string::npos) << what;
+      EXPECT_TRUE(what.find("'" + command + "'") != std::string::npos ||
+                  what.find("+" + upper) != std::string::npos)
+          << what;
+      EXPECT_FALSE(error.retryable());
+      EXPECT_EQ(what.find("hush"), std::string::npos) << what;
+    }
+  }
+}
+
+// Expected: these are missed by nobody.
+TEST_F(AccessTest, TheHelpfulRightsAreNotNeeded) {
+  for (const auto& command : kHelpful) {
+    SCOPED_TRACE(command);
+    console()("SCRIPT FLUSH");
+    allow(command);
+    use_everything(connect(locker()), connect(locker()));
+  }
+}
+
+// Names with braces of their own choose the hash tag. Expected: they need one pattern more.
+TEST_F(AccessTest, NamesWithBracesNeedOnePatternMore) {
+  allow();
+  const Mutex mutex(connect(locker()), "{eu}:orders");
+  EXPECT_THROW(static_cast<void>(mutex.try_acquire()), Error);
+  console()("ACL SETUSER locker ~{*}interlock:*");
+  auto lease = mutex.acquire();
+  Waiting waiting(Mutex(connect(locker()), "{eu}:orders"));
+  EXPECT_TRUE(eventually([&] { return waiters("{eu}:orders") == 1; }));
+  lease.release();
+  EXPECT_TRUE(waiting.lease());
+}
+
+// Another database. Expected: it needs SELECT, and the error says so.
+TEST_F(AccessTest, AnotherDatabaseNeedsSelect) {
+  allow();
+  try {
+    static_cast<void>(Mutex(connect(as("locker:hush", "/3")), "r").try_acquire());
+    ADD_FAILURE() << "it works without";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::refused);
+    EXPECT_NE(std::string(error.what()).find("'select'"), std::string::npos) << error.what();
+  }
+  console()("ACL SETUSER locker +select");
+  use_everything(connect(as("locker:hush", "/3")), connect(as("locker:hush", "/3")));
+}
+
+// Expected: the error says that a pattern for keys, or for channels, is missing.
+TEST_F(AccessTest, AMissingPatternIsNamed) {
+  const auto refusal = [&](const auto& action) -> std::string {
+    try {
+      action();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::refused);
+      return error.what();
+    }
+    return "(it works)";
+  };
+  allow();
+  EXPECT_NE(refusal([&] {
+              static_cast<void>(Mutex(connect(as("locker:hush", "?prefix=other:")), "r").acquire());
+            }).find("key pattern"),
+            std::string::npos);
+  console()("ACL SETUSER locker resetchannels");
+  auto lease = MultiLock(connect(locker()), {"r", "s"}, {.ttl = 600s}).acquire();
+  Waiting waiting(Mutex(connect(locker()), "r"));
+  EXPECT_TRUE(eventually([&] { return waiters("r") == 1; }));
+  EXPECT_NE(refusal([&] { lease.release(); }).find("channel pattern"), std::string::npos);
+  // All of it was given back before the script tried to tell the next one.
+  EXPECT_TRUE(waiting.lease());
+  EXPECT_TRUE(Mutex(connect(locker()), "s").try_acquire());
+}
+
+// Expected: refused, not retried for long, with words that tell the three apart, and no secrets.
+TEST_F(AccessTest, PasswordsThatAreMissingOrWrongAreRefused) {
+  console()("CONFIG SET requirepass correct-horse");
+  const auto refusal = [&](const std::string& url) -> std::string {
+    const auto start = BootClock::now();
+    try {
+      const auto locks = connect(url);
+      EXPECT_EQ(locks.traits().where.find("horse"), std::string::npos);
+      EXPECT_EQ(locks.traits().where.find("battery"), std::string::npos);
+      static_cast<void>(Mutex(locks, "r").acquire());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::refused) << error.what();
+      EXPECT_EQ(std::string(error.what()).find("battery"), std::string::npos) << error.what();
+      EXPECT_LT(BootClock::now() - start, kAboutASecond);
+      return error.what();
+    }
+    return "(it works)";
+  };
+  const auto contains = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  contains(refusal(url()), "wants a password");
+  contains(refusal(as(":battery-staple")), "does not know this user or password");
+  contains(refusal(as("nobody:battery-staple")), "does not know this user or password");
+  EXPECT_EQ(refusal(as(":correct-horse")), "(it works)");
+  EXPECT_EQ(refusal(as("default:correct-horse")), "(it works)");
+}
+
+// Expected: a URL that can't be used is refused without showing what may be a part of a password.
+TEST_F(AccessTest, NoErrorShowsASecret) {
+  for (const auto* bad :
+       {"redis://me:hush@localhost:99999", "redis://me:hush@localhost/x",
+        "redis://me:hu/sh@localhost", "redis://:hush/hush@localhost", "redis://me:hush@a,b",
+        "redis://me:hush@localhost?prefix={x", "redis://me:hush@localhost?timeout=never",
+        "redis://me:hush%@localhost", "redis://me:hush@localhost?password-env=X",
+        "redis://me:hush@", "redis://me:hush@[::1"}) {
+    try {
+      static_cast<void>(connect(bad));
+      ADD_FAILURE() << bad;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::invalid) << bad;
+      EXPECT_EQ(std::string(error.what()).find("hu"), std::string::npos) << error.what();
+    }
+  }
+  const auto locks = connect("redis://me:hush@127.0.0.1:1");
+  EXPECT_EQ(locks.traits().where, "redis://127.0.0.1:1");
+  try {
+    static_cast<void>(Mutex(locks, "r").try_acquire());
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("hush"), std::string::npos) << error.what();
+  }
+}
+
+// A key that is no lock, and one that another program holds as a lock. Expected: the first is
+// refused by name and left alone, the second is busy and left alone.
+TEST_F(AccessTest, KeysOfOthersAreLeftAlone) {
+  const auto locks = connect(url());
+  console()("RPUSH interlock:list a b");
+  console()("RPUSH {interlock:side}:queue a b");
+  console()("SET interlock:theirs somebody");
+  for (const auto* name : {"list", "side"}) {
+    SCOPED_TRACE(name);
+    const std::vector<Acquirer> ways{Mutex(locks, name), RwLock(locks, name).reader(),
+                                     Semaphore(locks, name, 2),
+                                     MultiLock(locks, {std::string(name), std::string("other")})};
+    for (const auto& way : ways) {
+      try {
+        const auto attempt = way.try_acquire();
+        ADD_FAILURE() << to_string(attempt.outcome());
+      } catch (const Error& error) {
+        EXPECT_EQ(error.errc(), Errc::wrong_kind) << error.what();
+        EXPECT_FALSE(error.retryable());
+      }
+    }
+  }
+  EXPECT_EQ(console()("LRANGE interlock:list 0 -1"), "a\nb");
+  EXPECT_EQ(console()("LRANGE {interlock:side}:queue 0 -1"), "a\nb");
+  EXPECT_FALSE(Mutex(locks, "theirs").try_acquire());
+  EXPECT_FALSE(Mutex(locks, "theirs").try_acquire_for(300ms));
+  EXPECT_EQ(console()("GET interlock:theirs"), "somebody");
+  EXPECT_EQ(console()("PTTL interlock:theirs"), "-1");
+  console()("DEL interlock:list {interlock:side}:queue interlock:theirs");
+  EXPECT_TRUE(eventually([&] { return only_the_fence_is_left(); })) << keys();
+}
+
+}  // namespace
+}  // namespace interlock::redis_tests

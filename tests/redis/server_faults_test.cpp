@@ -1,0 +1,284 @@
+// The server is killed, stopped, emptied, full. Each test says what has to come of it.
+#include "redis/redis_test.hpp"
+
+namespace interlock::redis_tests {
+namespace {
+
+// Comes back soon after the server does.
+const Options kPatient{.ttl = 600s, .retry = {.attempts = 200, .first = 20ms, .max = 200ms}};
+
+class ServerFaults : public RedisTest {
+ protected:
+  using RedisTest::RedisTest;
+
+  void kill_and_restart() {
+    server().stop(SIGKILL);
+    server().start();
+    ASSERT_TRUE(eventually([&] { return console()("PING") == "PONG"; }));
+  }
+  /// The store's word, as soon as it can be had.
+  static bool still_held(Lease& lease) {
+    bool held = false;
+    EXPECT_TRUE(eventually([&] {
+      try {
+        held = lease.extend(lease.ttl());
+        return true;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
+        return false;
+      }
+    }));
+    return held;
+  }
+  [[nodiscard]] Waiting queue_up(const Mutex& mutex) {
+    const auto before = waiters(mutex.resource());
+    Waiting waiting(mutex);
+    EXPECT_TRUE(eventually([&] { return waiters(mutex.resource()) > before; }));
+    return waiting;
+  }
+};
+
+class DurableServerFaults : public ServerFaults {
+ protected:
+  DurableServerFaults() : ServerFaults({"--appendonly", "yes", "--appendfsync", "always"}) {}
+};
+
+// Killed and restarted, with its data on disk. Expected: nothing happened. The holder holds on, with
+// the same fence, and nobody else gets in.
+TEST_F(DurableServerFaults, KilledWhileHeldWithAofTheLeaseLivesOn) {
+  const Mutex mutex(connect(url()), "r", kPatient);
+  auto lease = mutex.acquire();
+  kill_and_restart();
+  EXPECT_FALSE(Mutex(connect(url()), "r").try_acquire());
+  EXPECT_TRUE(still_held(lease));
+  EXPECT_EQ(lease.state(), LeaseState::held);
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  const auto next = Mutex(connect(url()), "r").acquire();
+  EXPECT_GT(next.fence(), lease.fence());
+}
+
+// Expected: the waiter is still in line, is not let in, and is woken by the release as ever, though
+// its subscription had to be made anew.
+TEST_F(DurableServerFaults, KilledWhileWaitedForWithAofTheWaiterWaitsOn) {
+  const Mutex mutex(connect(url()), "r", kPatient);
+  auto lease = mutex.acquire();
+  const Mutex other(connect(url()), "r", kPatient);
+  auto waiting = queue_up(other);
+  kill_and_restart();
+  EXPECT_TRUE(still_held(lease));
+  EXPECT_TRUE(eventually([&] { return waiters("r") == 1 && listeners() == 1; }));
+  EXPECT_FALSE(waiting.over());
+  const auto fence = lease.fence();
+  lease.release();
+  EXPECT_GT(waiting.lease().fence(), fence);
+}
+
+// Killed and restarted without its data. Expected: the lock is gone. The holder is told at its next
+// renewal, and whoever comes next has a larger fence though the counter is gone, too.
+TEST_F(ServerFaults, KilledWhileHeldWithoutAofTheHolderIsToldThatItLost) {
+  const Mutex mutex(connect(url()), "r", {.ttl = 3s});
+  auto lease = mutex.acquire();
+  kill_and_restart();
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+  EXPECT_EQ(lease.state(), LeaseState::lost);
+  EXPECT_FALSE(lease.lost_reason().empty());
+  const auto next = mutex.acquire();
+  EXPECT_GT(next.fence(), lease.fence());
+  EXPECT_EQ(lease.release(), LeaseState::lost);
+  EXPECT_TRUE(next) << "not the old one's to release";
+}
+
+// Expected: the waiter queues again by itself, and gets what nobody holds any more.
+TEST_F(ServerFaults, KilledWhileWaitedForWithoutAofTheWaiterGetsIt) {
+  const Mutex mutex(connect(url()), "r", kPatient);
+  auto lease = mutex.acquire();
+  const Mutex other(connect(url()), "r", kPatient);
+  auto waiting = queue_up(other);
+  kill_and_restart();
+  EXPECT_GT(waiting.lease().fence(), lease.fence());
+  EXPECT_FALSE(still_held(lease));
+}
+
+// Down for good. Expected: a waiter and a one-shot are told that the store can't be reached, which
+// is neither busy nor timed out, and by name.
+TEST_F(ServerFaults, AServerThatStaysDownIsUnreachable) {
+  const Mutex mutex(connect(url()), "r", {.retry = {.attempts = 3, .first = 1ms}});
+  auto lease = mutex.acquire();
+  server().stop(SIGKILL);
+  for (int i = 0; i < 2; ++i) {
+    try {
+      const auto attempt = i == 0 ? mutex.try_acquire() : mutex.try_acquire_for(kPatience);
+      ADD_FAILURE() << "there is no server: " << to_string(attempt.outcome());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::unreachable);
+      EXPECT_TRUE(error.retryable());
+      EXPECT_EQ(error.resource(), "r");
+      EXPECT_EQ(error.node(), url());
+    }
+  }
+}
+
+// Stopped for longer than the TTL. Expected: the holder knows at its end, with no answer from
+// anybody; when the server wakes, the next one gets in with a larger fence, and the renewals that
+// were on their way bring nothing back.
+TEST_F(ServerFaults, StoppedLongerThanTheTtlTheHolderKnowsWithoutAnAnswer) {
+  const Mutex mutex(connect(url() + "?timeout=500ms"), "r", {.ttl = 1s});
+  auto lease = mutex.acquire();
+  server().process().signal(SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+  EXPECT_EQ(lease.state(), LeaseState::lost);
+  server().process().signal(SIGCONT);
+  const auto next = Mutex(connect(url()), "r").acquire();
+  EXPECT_GT(next.fence(), lease.fence());
+  EXPECT_NE(lease.release(), LeaseState::released);
+  EXPECT_TRUE(next);
+}
+
+// Expected: the waiter does not take the silence for an answer, and is served when the server wakes.
+TEST_F(ServerFaults, StoppedWhileWaitedForTheWaiterIsServedAfterwards) {
+  const Mutex mutex(connect(url() + "?timeout=300ms"), "r", {.ttl = 1s, .renew = false});
+  const auto lease = mutex.acquire();
+  const Mutex other(connect(url() + "?timeout=300ms"), "r", kPatient);
+  auto waiting = queue_up(other);
+  server().process().signal(SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return lease.state() == LeaseState::lost; }));
+  EXPECT_FALSE(waiting.over());
+  server().process().signal(SIGCONT);
+  EXPECT_GT(waiting.lease().fence(), lease.fence());
+}
+
+// An acquire that the server does only after the caller has given up. Expected: unreachable, and in
+// doubt; and what it then did is undone in the background.
+TEST_F(ServerFaults, WhatAStoppedServerDoesLaterIsUndone) {
+  const Client client = connect(url() + "?timeout=300ms");
+  const Mutex mutex(client, "r", {.ttl = 600s});
+  mutex.acquire().release();
+  server().process().signal(SIGSTOP);
+  try {
+    const auto attempt = mutex.try_acquire();
+    ADD_FAILURE() << to_string(attempt.outcome());
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::unreachable);
+    EXPECT_TRUE(error.maybe_held());
+  }
+  server().process().signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return only_the_fence_is_left(); })) << keys();
+}
+
+// SCRIPT FLUSH. Expected: nobody notices, in any operation.
+TEST_F(ServerFaults, ForgottenScriptsAreSentAgain) {
+  const Client client = connect(url());
+  const Mutex mutex(client, "r", kPatient);
+  EXPECT_EQ(console()("SCRIPT FLUSH"), "OK");
+  auto lease = mutex.acquire();
+  auto waiting = queue_up(Mutex(connect(url()), "r", kPatient));
+  EXPECT_EQ(console()("SCRIPT FLUSH"), "OK");
+  EXPECT_TRUE(lease.extend(600s));
+  EXPECT_EQ(console()("SCRIPT FLUSH"), "OK");
+  EXPECT_EQ(client.inspect({.resources = {"r"}}).resources.at(0).holders.size(), 1U);
+  EXPECT_EQ(console()("SCRIPT FLUSH"), "OK");
+  const auto fence = lease.fence();
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  EXPECT_EQ(console()("SCRIPT FLUSH"), "OK");
+  EXPECT_GT(waiting.lease().fence(), fence);
+}
+
+// FLUSHALL. Expected: the holder is told, the waiter gets it without waiting for the TTL, and the
+// fence is larger though its counter is gone.
+TEST_F(ServerFaults, FlushallIsALossThatIsTold) {
+  const Mutex mutex(connect(url()), "r", {.ttl = 3s});
+  const auto lease = mutex.acquire();
+  auto waiting = queue_up(Mutex(connect(url()), "r", kPatient));
+  EXPECT_EQ(console()("FLUSHALL"), "OK");
+  const auto next = waiting.lease();
+  EXPECT_GT(next.fence(), lease.fence());
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+  EXPECT_EQ(lease.state(), LeaseState::lost);
+  EXPECT_TRUE(next);
+}
+
+// Every connection is killed by the administrator. Expected: holders hold on, waiters stay in line
+// and are woken, all through new connections.
+TEST_F(ServerFaults, KilledConnectionsAreMadeAnew) {
+  const Mutex mutex(connect(url()), "r", kPatient);
+  auto lease = mutex.acquire();
+  auto waiting = queue_up(Mutex(connect(url()), "r", kPatient));
+  for (int i = 0; i < 3; ++i) {
+    console()("CLIENT KILL TYPE normal SKIPME yes");
+    console()("CLIENT KILL TYPE pubsub");
+    EXPECT_TRUE(still_held(lease));
+    EXPECT_TRUE(eventually([&] { return listeners() == 1; }));
+  }
+  EXPECT_EQ(waiters("r"), 1U);
+  EXPECT_FALSE(waiting.over());
+  const auto fence = lease.fence();
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  EXPECT_GT(waiting.lease().fence(), fence);
+}
+
+// The server's memory is full. Expected: a new lock is refused, with an error that says why and is
+// not taken for busy or unreachable; what is held can be renewed and released, of every kind.
+TEST_F(ServerFaults, AFullServerRefusesNewLocksAndKeepsOldOnes) {
+  const Client client = connect(url());
+  auto lease = Mutex(client, "mutex", kPatient).acquire();
+  auto read = RwLock(client, "rw", kPatient).read();
+  auto slot = Semaphore(client, "semaphore", 3, kPatient).acquire();
+  auto several = MultiLock(client, {"tree/a", "tree/b"}, kPatient).acquire();
+  EXPECT_EQ(console()("CONFIG SET maxmemory 1"), "OK");
+
+  const std::vector<std::pair<const char*, Acquirer>> refused{
+      {"mutex", Mutex(client, "new")},
+      {"taken", Mutex(client, "mutex")},
+      {"reader", RwLock(client, "rw").reader()},
+      {"slot", Semaphore(client, "semaphore", 3)},
+      {"several", MultiLock(client, {"new/a", "new/b"})}};
+  for (const auto& [what, acquirer] : refused) {
+    try {
+      const auto attempt = acquirer.try_acquire_for(kPatience);
+      ADD_FAILURE() << what << ": " << to_string(attempt.outcome());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::refused) << what;
+      EXPECT_NE(std::string(error.what()).find("memory is full"), std::string::npos)
+          << error.what();
+      EXPECT_FALSE(error.maybe_held());
+    }
+  }
+  for (auto* held : {&lease, &read, &slot, &several}) {
+    EXPECT_TRUE(held->extend(600s)) << held->resource();
+    EXPECT_EQ(held->release(), LeaseState::released) << held->resource();
+  }
+  EXPECT_TRUE(eventually([&] { return only_the_fence_is_left(); })) << keys();
+  EXPECT_EQ(console()("CONFIG SET maxmemory 0"), "OK");
+  EXPECT_TRUE(Mutex(client, "new").try_acquire());
+}
+
+// Fences grow across everything that can happen to one server.
+TEST_F(ServerFaults, FencesGrowWhateverHappensToTheServer) {
+  const Mutex mutex(connect(url()), "r", kPatient);
+  Fence last{};
+  const auto grows = [&](const char* when) {
+    const auto lease = mutex.acquire();
+    EXPECT_GT(lease.fence(), last) << when;
+    last = lease.fence();
+  };
+  grows("at first");
+  grows("at once");
+  console()("SCRIPT FLUSH");
+  grows("after SCRIPT FLUSH");
+  console()("FLUSHALL");
+  grows("after FLUSHALL");
+  kill_and_restart();
+  grows("after kill and restart");
+  server().restart();
+  grows("after an orderly restart");
+  console()("DEL " + std::string(kOnlyTheFence));
+  grows("after the counter was deleted");
+  // A server whose clock stands behind what it has granted, as after a failover.
+  console()({"SET", kOnlyTheFence, std::to_string(last.value + 3'600'000'000)});
+  last.value += 3'600'000'000;
+  grows("while the clock is behind");
+  grows("while the clock is behind, again");
+}
+
+}  // namespace
+}  // namespace interlock::redis_tests

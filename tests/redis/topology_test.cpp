@@ -1,0 +1,228 @@
+// Sentinel, Cluster and TLS: what happens when the one who serves is another one.
+#include <cstdio>
+#include <functional>
+#include <sstream>
+
+#include "redis/redis_test.hpp"
+
+namespace interlock::redis_tests {
+namespace {
+
+// The master is killed and a replica takes over. Expected: holder and waiters follow within
+// seconds, whatever was replicated is still held, fences rise, and the next in line is served.
+TEST(SentinelFailover, HoldersAndWaitersFollowTheNewMaster) {
+  servers::SentinelGroup group(2);
+  const auto locks = connect(group.url());
+  const auto others = connect(group.url());
+  auto lease = Mutex(locks, "r", {.ttl = 600s}).acquire();
+  const auto fence = lease.fence();
+  Waiting next(Mutex(others, "r", {.ttl = 600s}));
+  auto& old = group.master();
+  EXPECT_TRUE(eventually([&] {
+    const auto found = locks.inspect({.resources = {"r"}}).resources;
+    return found.size() == 1 && found[0].waiters.size() == 1;
+  }));
+  // What the replicas have not seen is lost: wait until they have.
+  EXPECT_TRUE(eventually([&] { return old.cli({"WAIT", "2", "1000"}).starts_with("2"); }));
+  old.stop(SIGKILL);
+  EXPECT_TRUE(eventually([&] {
+    try {
+      return lease.extend(600s);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
+      return false;
+    }
+  }));
+  EXPECT_NE(&group.master(), &old);
+  EXPECT_EQ(lease.state(), LeaseState::held);
+  EXPECT_FALSE(next.over());
+  lease.release();
+  const auto second = next.lease();
+  EXPECT_GT(second.fence(), fence);
+}
+
+// A grant counts only when so many replicas have it. Expected: with too few of them, it is given
+// back, the error says how many there were, and nothing is left behind.
+TEST(SentinelFailover, AGrantThatTooFewReplicasHaveIsGivenBack) {
+  servers::SentinelGroup group(1);
+  const auto locks = connect(group.url() + "?min-replicas=1");
+  EXPECT_TRUE(Mutex(locks, "r").try_acquire());
+  const auto strict = connect(group.url() + "?min-replicas=2");
+  try {
+    (void)Mutex(strict, "r", {.ttl = 200ms, .retry = Retry::none()}).try_acquire();
+    ADD_FAILURE() << "there is one replica";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::unreachable);
+    EXPECT_NE(std::string(error.what()).find("1 of 2 replicas"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(eventually([&] { return locks.inspect().resources.empty(); }));
+}
+
+TEST(SentinelFailover, AnUnknownMasterIsAnErrorInTime) {
+  servers::SentinelGroup group(1);
+  const auto url = group.url();
+  const auto locks = connect(url.substr(0, url.rfind('/')) + "/other?timeout=1s");
+  try {
+    (void)Mutex(locks, "r", {.retry = Retry::none()}).try_acquire();
+    ADD_FAILURE() << "there is no such master";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
+  }
+}
+
+class ClusterTest : public testing::Test {
+ protected:
+  /// The node that has this key now.
+  servers::RedisServer& owner_of(const std::string& key) {
+    const auto slot = cluster_.nodes()[0]->cli({"CLUSTER", "KEYSLOT", key});
+    const auto number = std::stoi(slot);
+    for (const auto& node : cluster_.nodes()) {
+      Console console(node->port());
+      // "id ip:port@bus flags …  from-to from-to"
+      std::istringstream lines(console("CLUSTER NODES"));
+      for (std::string line; std::getline(lines, line);) {
+        if (line.find("myself,master") == std::string::npos) continue;
+        std::istringstream words(line.substr(line.find("connected")));
+        for (std::string range; words >> range;) {
+          int from = -1;
+          int to = -1;
+          const auto found = std::sscanf(range.c_str(), "%d-%d", &from, &to);
+          if (found == 1) to = from;
+          if (found >= 1 && from <= number && number <= to) return *node;
+        }
+      }
+    }
+    throw std::runtime_error("nobody has slot " + slot);
+  }
+  static std::string id_of(const servers::RedisServer& node) {
+    return Console(node.port())("CLUSTER MYID");
+  }
+  /// Moves the slot of a key, key by key, as an operator's tool does.
+  void migrate(
+      const std::string& key, servers::RedisServer& from, servers::RedisServer& to,
+      const std::function<void()>& halfway = [] {}) {
+    const auto slot = std::to_string(std::stoi(from.cli({"CLUSTER", "KEYSLOT", key})));
+    Console source(from.port());
+    Console target(to.port());
+    ASSERT_EQ(target("CLUSTER SETSLOT " + slot + " IMPORTING " + id_of(from)), "OK");
+    ASSERT_EQ(source("CLUSTER SETSLOT " + slot + " MIGRATING " + id_of(to)), "OK");
+    halfway();
+    for (;;) {
+      const auto keys = source("CLUSTER GETKEYSINSLOT " + slot + " 100");
+      if (keys.empty()) break;
+      std::istringstream lines(keys);
+      for (std::string name; std::getline(lines, name);) {
+        ASSERT_EQ(source({"MIGRATE", "127.0.0.1", std::to_string(to.port()), name, "0", "5000"}),
+                  "OK");
+      }
+    }
+    for (const auto& node : cluster_.nodes())
+      Console(node->port())("CLUSTER SETSLOT " + slot + " NODE " + id_of(to));
+  }
+  servers::RedisServer& another_master(const servers::RedisServer& node) {
+    for (const auto& other : cluster_.nodes()) {
+      if (other.get() != &node && other->cli({"ROLE"}).starts_with("master")) return *other;
+    }
+    throw std::runtime_error("no other master");
+  }
+
+  servers::RedisCluster cluster_;
+};
+
+// A slot moves while its lock is held and waited for. Expected: the holder holds on, the waiter keeps
+// its place, and is served by the new node.
+TEST_F(ClusterTest, ASlotMovesWhileItsLockIsHeldAndWaitedFor) {
+  const auto locks = connect(cluster_.url());
+  const auto others = connect(cluster_.url());
+  auto lease = Mutex(locks, "r", {.ttl = 600s}).acquire();
+  Waiting next(Mutex(others, "r", {.ttl = 600s}));
+  const auto waits = [&] {
+    const auto found = locks.inspect({.resources = {"r"}}).resources;
+    return found.size() == 1 && found[0].holders.size() == 1 && found[0].waiters.size() == 1;
+  };
+  EXPECT_TRUE(eventually(waits));
+  auto& from = owner_of("interlock:r");
+  auto& to = another_master(from);
+  migrate("interlock:r", from, to);
+  EXPECT_TRUE(eventually(waits));
+  EXPECT_TRUE(lease.extend(600s));
+  EXPECT_FALSE(next.over());
+  lease.release();
+  const auto second = next.lease();
+  EXPECT_GT(second.fence(), lease.fence());
+  EXPECT_EQ(&owner_of("interlock:r"), &to);
+}
+
+// Half of the lock's keys are here and half there. Expected: nobody gets a wrong answer; whoever asks
+// is told to come again, and gets it when the slot has arrived.
+TEST_F(ClusterTest, ALockWhoseKeysAreOnTheirWayIsNeverGrantedTwice) {
+  const auto locks = connect(cluster_.url());
+  auto lease = Mutex(locks, "r", {.ttl = 600s}).acquire();
+  auto& from = owner_of("interlock:r");
+  auto& to = another_master(from);
+  migrate("interlock:r", from, to, [&] {
+    const Mutex other(locks, "r", {.retry = Retry::none()});
+    for (int i = 0; i < 20; ++i) {
+      try {
+        EXPECT_FALSE(other.try_acquire());
+      } catch (const Error& error) {
+        EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
+      }
+    }
+  });
+  EXPECT_FALSE(Mutex(locks, "r").try_acquire());
+  EXPECT_EQ(lease.release(), LeaseState::released);
+}
+
+// A master of the cluster is killed. Expected: its replica takes over, and with it our locks.
+TEST_F(ClusterTest, AMasterIsKilledAndItsReplicaTakesOver) {
+  const auto locks = connect(cluster_.url());
+  auto lease = Mutex(locks, "r", {.ttl = 600s}).acquire();
+  auto& old = owner_of("interlock:r");
+  EXPECT_TRUE(eventually([&] { return old.cli({"WAIT", "1", "1000"}).starts_with("1"); }));
+  old.stop(SIGKILL);
+  EXPECT_TRUE(eventually([&] {
+    try {
+      return lease.extend(600s);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
+      return false;
+    }
+  }));
+  EXPECT_EQ(lease.release(), LeaseState::released);
+}
+
+// Expected: a server that we can't check is not trusted, and the error says why.
+TEST(RedisTls, ACertificateThatDoesNotCheckIsRefused) {
+  servers::TlsRedisServer good;
+  servers::TlsRedisServer stranger;
+  const auto attempt = [](const std::string& url) {
+    try {
+      const auto locks = connect(url);
+      (void)Mutex(locks, "r", {.retry = Retry::none()}).try_acquire();
+      return std::string("fine");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  const auto keys = "&cert=" + good.file("client.crt") + "&key=" + good.file("client.key");
+  const auto port = std::to_string(good.tls_port());
+  EXPECT_EQ(attempt(good.url()), "fine");
+  EXPECT_EQ(attempt("rediss://127.0.0.1:" + port + "?ca=" + good.file("ca.crt") + keys), "fine");
+  for (const auto& url : {"rediss://localhost:" + port + "?ca=" + stranger.file("ca.crt") + keys,
+                          "rediss://localhost:" + port + "?ca=" + good.file("ca.crt") +
+                              "&server-name=elsewhere.example" + keys}) {
+    EXPECT_NE(attempt(url).find("certificate does not check"), std::string::npos) << attempt(url);
+  }
+  // Without a certificate of ours, the server hangs up.
+  EXPECT_NE(attempt("rediss://localhost:" + port + "?timeout=1s&ca=" + good.file("ca.crt")),
+            "fine");
+  // No TLS where TLS is spoken, and the other way round.
+  EXPECT_NE(attempt("redis://127.0.0.1:" + port + "?timeout=1s"), "fine");
+  EXPECT_NE(attempt("rediss://127.0.0.1:" + std::to_string(good.server().port()) +
+                    "?timeout=1s&ca=" + good.file("ca.crt")),
+            "fine");
+}
+
+}  // namespace
+}  // namespace interlock::redis_tests
