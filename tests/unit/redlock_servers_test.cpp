@@ -1,8 +1,10 @@
 // Redlock over real servers that are killed, restarted empty and brought back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -189,15 +191,45 @@ TEST_F(RedlockServers, ANodeThatLostItsDataDoesNotCountUntilOldHoldsHaveEnded) {
   }));
 }
 
+/// What an observer is warned of.
+class Warnings final : public Observer {
+ public:
+  void on(const Observation& seen) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (seen.event == Event::warned) texts_.emplace_back(seen.error->what());
+  }
+  [[nodiscard]] std::size_t count(const std::string& text) const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(std::count_if(
+        texts_.begin(), texts_.end(),
+        [&](const std::string& warning) { return warning.find(text) != std::string::npos; }));
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
+TEST_F(RedlockServers, EachNodeThatKeepsNothingIsWarnedOf) {
+  nodes_[0]->cli({"CONFIG", "SET", "appendonly", "yes"});
+  const auto warnings = std::make_shared<Warnings>();
+  const auto locks = connect(url(), {.observer = warnings});
+  EXPECT_TRUE(Mutex(locks, "r").try_acquire());
+  EXPECT_TRUE(eventually([&] { return warnings->count("append-only") == 2; }));
+  EXPECT_EQ(warnings->count(nodes_[0]->address()), 0U);
+}
+
 class RedlockOfTwo : public RedlockServers {
  protected:
   RedlockOfTwo() : RedlockServers(2) {}
 };
 
 TEST_F(RedlockOfTwo, AnEvenNumberOfNodesIsWarnedOf) {
-  const auto locks = connect(url());
+  const auto warnings = std::make_shared<Warnings>();
+  const auto locks = connect(url(), {.observer = warnings});
   ASSERT_EQ(locks.traits().warnings.size(), 1U);
   EXPECT_NE(locks.traits().warnings[0].find("odd number"), std::string::npos);
+  EXPECT_EQ(warnings->count("odd number"), 1U);
   EXPECT_TRUE(Mutex(locks, "r").try_acquire());
   nodes_[0]->stop();
   EXPECT_THROW(static_cast<void>(Mutex(locks, "r", {.retry = Retry::none()}).try_acquire()), Error);
