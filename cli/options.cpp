@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "command.hpp"
 #include "interlock/duration.hpp"
 #include "interlock/error.hpp"
 #include "interlock/multi_lock.hpp"
@@ -66,6 +67,10 @@ interlock::Client open_store(const Common& common, std::shared_ptr<Events> event
                            "the store " + client.traits().where +
                                " is seen by one process only, so it can't lock anybody out; use a "
                                "file: URL, or none");
+  }
+  // The events have them, too.
+  if (!common.verbose) {
+    for (const auto& warning : client.traits().warnings) complain("warning: " + warning);
   }
   return client;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "interlock/clock.hpp"
 
@@ -20,6 +21,9 @@ struct Traits {
   bool across_processes = true;  ///< other processes see the locks
   bool across_hosts = true;      ///< other machines see the locks
   bool notices_death = false;    ///< a killed holder is freed at once, not only by its TTL
+
+  std::string why_no_slots{};           ///< for the error, if there is more to say than that
+  std::vector<std::string> warnings{};  ///< about how the store is set up, for people
 
   /// A waiter asks again at least this often; the store may forget a waiter that does not.
   Duration heartbeat = std::chrono::seconds(1);

@@ -103,7 +103,8 @@ std::shared_ptr<const Template> Engine::prepare(std::vector<Part> parts, Options
     if (part.mode == Mode::shared && !traits_.shared)
       refuse(Errc::unsupported, "this store has no shared locks");
     if (part.mode == Mode::slots && !traits_.slots)
-      refuse(Errc::unsupported, "this store has no semaphores");
+      refuse(Errc::unsupported,
+             traits_.why_no_slots.empty() ? "this store has no semaphores" : traits_.why_no_slots);
   }
   what->options = std::move(options);
   return what;

@@ -100,6 +100,7 @@ TEST_P(Exclusion, NamesThatOnlyLookAlikeAreDifferentLocks) {
 
 TEST_P(Exclusion, AResourceInUseAsOneKindRefusesAnother) {
   COVERS(Rule<1>);
+  if (!client().traits().slots) GTEST_SKIP() << "this store has no semaphores";
   const auto a = client();
   const auto b = client();
   const auto expect_wrong_kind = [](const Acquirer& acquirer) {
@@ -133,6 +134,7 @@ TEST_P(Exclusion, AMutexAndAWriterAreTheSameKind) {
 
 TEST_P(Exclusion, AnIdleResourceMayBecomeAnotherKind) {
   COVERS(Rule<1>);
+  if (!client().traits().slots) GTEST_SKIP() << "this store has no semaphores";
   const auto locks = client();
   Mutex(locks, "r").acquire().release();
   Semaphore(locks, "r", 3).acquire().release();

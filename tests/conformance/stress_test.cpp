@@ -55,7 +55,7 @@ class Actor {
     static const std::vector<std::string> names{"x", "y", "z", "t", "t/1", "t/2"};
     std::vector<Part> parts;
     for (std::size_t i = 0, count = chance(0.6) ? 1 : 2 + below(2); i < count; ++i) {
-      if (i == 0 && chance(0.2)) {
+      if (i == 0 && clients_[0].traits().slots && chance(0.2)) {
         parts.push_back(slots("pool", static_cast<std::uint32_t>(1 + below(3)), 3));
       } else if (chance(0.5)) {
         parts.push_back(exclusive(names[below(names.size())]));

@@ -1,5 +1,6 @@
 // Redis URLs.
 #include "backends/redis/cluster.hpp"
+#include "backends/redis/redlock.hpp"
 #include "backends/redis/sentinel.hpp"
 #include "backends/redis/store.hpp"
 #include "interlock/stores.hpp"
@@ -99,6 +100,7 @@ std::unique_ptr<Backend> open_cluster(Url url) {
 }
 
 std::unique_ptr<Backend> open(Url url, const std::shared_ptr<Clock>& /*the server's*/) {
+  if (url.scheme == "redlock") return open_redlock(std::move(url));
   if (url.scheme.ends_with("+sentinel")) return open_sentinel(std::move(url));
   if (url.scheme.ends_with("+cluster")) return open_cluster(std::move(url));
   return open_one(std::move(url));
@@ -112,7 +114,7 @@ namespace stores {
 StoreEntry redis() {
   return {.name = "redis",
           .schemes = {"redis", "rediss", "redis+unix", "redis+sentinel", "rediss+sentinel",
-                      "redis+cluster", "rediss+cluster"},
+                      "redis+cluster", "rediss+cluster", "redlock"},
           .example = "redis://localhost:6379",
           .open = &interlock::redis::open};
 }

@@ -16,17 +16,6 @@ namespace {
 constexpr std::array kOtherKeys = {"holders", "ends", "waiting"};
 constexpr std::string_view kForeign = "another program's lock, not one of Interlock";
 
-Script make_script(std::initializer_list<std::string_view> files) {
-  Script script;
-  for (const auto file : files) script.text += file;
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  EVP_Digest(script.text.data(), script.text.size(), digest.data(), &size, EVP_sha1(), nullptr);
-  static constexpr char kHex[] = "0123456789abcdef";
-  for (unsigned i = 0; i < size; ++i) script.sha1 += {kHex[digest[i] >> 4U], kHex[digest[i] & 15U]};
-  return script;
-}
-
 char letter(Mode mode) { return mode == Mode::exclusive ? 'e' : mode == Mode::shared ? 's' : 'n'; }
 
 Mode mode_of(char c) { return c == 'e' ? Mode::exclusive : c == 's' ? Mode::shared : Mode::slots; }
@@ -46,6 +35,7 @@ Number to_number(std::string_view text) {
 struct Record {
   Entry entry;
   std::uint64_t number = 0;  // microseconds of the server's clock
+  std::uint64_t since = 0;   // the same, where the number is none: on a Redlock's node
   std::uint32_t capacity = 0;
 };
 
@@ -77,6 +67,7 @@ std::optional<Record> parse_record(std::string_view text) {
   entry.who.host = next_line(text);
   entry.who.pid = to_number<std::int64_t>(next_line(text));
   entry.who.tied = next_line(text) != "0";
+  record.since = to_number<std::uint64_t>(next_line(text)) * 1000;
   return record;
 }
 
@@ -88,6 +79,17 @@ Duration since(std::uint64_t number, std::int64_t now_ms) {
 }
 
 }  // namespace
+
+Script make_script(std::initializer_list<std::string_view> files) {
+  Script script;
+  for (const auto file : files) script.text += file;
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  EVP_Digest(script.text.data(), script.text.size(), digest.data(), &size, EVP_sha1(), nullptr);
+  static constexpr char kHex[] = "0123456789abcdef";
+  for (unsigned i = 0; i < size; ++i) script.sha1 += {kHex[digest[i] >> 4U], kHex[digest[i] & 15U]};
+  return script;
+}
 
 const Scripts& Scripts::all() {
   static const auto* const scripts = new Scripts{
@@ -136,7 +138,7 @@ void add_arguments(Words& words, const Claim& claim, bool queue, const ClaimStyl
             spec_of(claim.parts.front()), "\n", std::to_string(claim.priority), "\n", style.channel,
             "\n", who.identity, "\n", who.label, "\n", who.host, "\n", std::to_string(who.pid),
             who.tied ? "\n1" : "\n0");
-  if (is_simple(claim)) return;
+  if (!style.in_full && is_simple(claim)) return;
   std::string others;
   for (std::size_t i = 1; i < claim.parts.size(); ++i) others += spec_of(claim.parts[i]) + "\n";
   words.add(others);
@@ -154,7 +156,7 @@ Words words_of(const Claim& claim, bool queue, const KeyNames& names, const Clai
 Words release_words(const Claim& claim, const KeyNames& names, const ClaimStyle& style) {
   Words words;
   add_keys(words, claim, names, style, false);
-  if (is_simple(claim)) {
+  if (!style.in_full && is_simple(claim)) {
     words.add(claim.owner.to_string());
     words.add("0", style.publish.substr(0, 1));
   } else {
@@ -245,7 +247,7 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
   const auto add_holder = [&](Record record, std::int64_t left) {
     if (left <= 0) return;
     record.entry.fence = Fence{record.number};
-    record.entry.age = since(record.number, now);
+    record.entry.age = since(record.since != 0 ? record.since : record.number, now);
     record.entry.remaining = milliseconds(left);
     if (record.entry.mode == Mode::slots) state.capacity = record.capacity;
     state.holders.push_back(std::move(record.entry));

@@ -1,6 +1,7 @@
 // The Lua scripts, and what a claim looks like to them. scripts/*.lua say what they do.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@ struct Script {
   std::string sha1;  ///< in hexadecimal
 };
 
+/// One script of several files.
+Script make_script(std::initializer_list<std::string_view> files);
+
 struct Scripts {
   Script acquire;
   Script renew;
@@ -30,6 +34,7 @@ struct ClaimStyle {
   std::string channel;  ///< where to wake whoever asks
   std::string_view publish = "PUBLISH";
   bool in_cluster = false;  ///< every key is named, so that the server can see if one is missing
+  bool in_full = false;     ///< no claim is a simple one, and more words may follow
 };
 
 /// The words of one call of a script, after its name: number of keys, keys, arguments.

@@ -1,0 +1,181 @@
+#include "backends/redis/redlock_group.hpp"
+
+#include <numeric>
+#include <utility>
+
+#include "backends/redis/script_texts.hpp"
+#include "interlock/duration.hpp"
+
+namespace interlock::redis {
+
+namespace {
+
+constexpr const char* kNoPersistence =
+    "the server has no append-only file: when it is started again, it starts empty or with an old "
+    "state, and does not count until all leases that it may have known have ended";
+
+}  // namespace
+
+const RedlockScripts& RedlockScripts::all() {
+  // The rules are those of a single server; only what they are part of differs.
+  const auto with_claim =
+      std::string("local function claim()\n") + std::string(kAcquireLua) + "\nend\n";
+  static const auto* const scripts = new RedlockScripts{
+      .acquire = make_script({kRedlockNodeLua, kRedlockBeginLua, kRowsLua, kRedlockRowsLua,
+                              with_claim, kRedlockAcquireLua}),
+      .confirm = make_script({kRowsLua, kRedlockRowsLua, kRedlockConfirmLua}),
+      .yield = make_script({kRowsLua, kRedlockRowsLua, kRedlockYieldLua}),
+      .renew = make_script({kRowsLua, kRedlockRowsLua, kRedlockRenewLua}),
+      .heal = make_script({kRowsLua, kRedlockRowsLua, kRedlockHealLua}),
+      .release = make_script({kRowsLua, kRedlockRowsLua, kRedlockReleaseLua, kReleaseLua}),
+      .mend = make_script({kRedlockNodeLua, kRedlockMendLua}),
+  };
+  return *scripts;
+}
+
+RedlockNode::RedlockNode(Loop& loop, const KeyNames& names, std::string name,
+                         const Endpoint& endpoint, const Access& access, const WakeSink& wake,
+                         const WarnSink& warn)
+    : style_{.fence = "{" + names.prefix() + "}:node",
+             .channel = fresh_channel(names),
+             .in_full = true},
+      server_(std::make_shared<Server>(loop, name, endpoint, access, style_.channel, wake)) {
+  server_->on_facts([warn, node = std::move(name)](const Server::Facts& facts) {
+    auto risks = risks_of(facts, false);
+    if (const auto aof = facts.find("aof_enabled"); aof != facts.end() && aof->second == "0")
+      risks.emplace_back(kNoPersistence);
+    for (auto& risk : risks) {
+      warn(Error(Errc::refused, std::move(risk),
+                 {.resource = {}, .node = node, .maybe_held = false}));
+    }
+  });
+}
+
+void RedlockNode::run(std::uint16_t /*slot*/, const Script& script, const MakeWords& words,
+                      Call how, Server::Then then) {
+  server_->run(script, words(style_), how, std::move(then));
+}
+
+bool RedlockNode::listen(std::uint16_t /*slot*/, std::function<void(bool)> then) {
+  return server_->listen(std::move(then));
+}
+
+void RedlockNode::all(Call /*how*/, std::function<void(Servers, std::optional<Error>)> then) {
+  then({server_}, std::nullopt);
+}
+
+/// One question to some nodes.
+class RedlockGroup::Poll final : public core::Keeper::Task,
+                                 public std::enable_shared_from_this<Poll> {
+ public:
+  Poll(RedlockGroup& group, const std::vector<std::size_t>& nodes, Duration within, Each each)
+      : group_(group),
+        asked_(group.size(), false),
+        left_(nodes.size()),
+        within_(within),
+        each_(std::move(each)) {
+    for (const auto node : nodes) asked_[node] = true;
+  }
+
+  void told(std::size_t node, Outcome outcome) {
+    {
+      const std::lock_guard lock(mutex_);
+      // Also a late answer is a sign of life.
+      if (outcome.reply || asked_[node]) group_.node(node).set_silent(!outcome.reply);
+      if (!asked_[node]) return;  // too late
+      asked_[node] = false;
+      if (--left_ == 0) group_.keeper().cancel(*this);
+    }
+    each_(node, std::move(outcome));
+  }
+
+  void due(TimePoint) override {
+    for (std::size_t node = 0; node < group_.size(); ++node) {
+      told(node, {.reply = {},
+                  .failure = Error(
+                      Errc::unreachable, "no answer within " + format_duration(within_),
+                      {.resource = {}, .node = group_.node(node).name(), .maybe_held = true})});
+    }
+  }
+
+ private:
+  RedlockGroup& group_;
+  std::mutex mutex_;
+  std::vector<bool> asked_;
+  std::size_t left_;
+  const Duration within_;
+  const Each each_;
+};
+
+RedlockGroup::RedlockGroup(const std::string& prefix, const std::vector<Member>& members,
+                           const std::function<void(std::size_t, const Owner&)>& wake,
+                           const WarnSink& warn)
+    : names_(prefix), keeper_(system_clock()) {
+  for (const auto& member : members) {
+    nodes_.push_back(std::make_unique<RedlockNode>(
+        loop_, names_, member.name, member.endpoint, member.access,
+        [wake, i = nodes_.size()](const Owner& owner) { wake(i, owner); }, warn));
+  }
+}
+
+void RedlockGroup::ask(const std::vector<std::size_t>& nodes, const Script& script,
+                       const MakeWords& words, Call how, const GatePtr& gate, Each each) {
+  const auto poll =
+      std::make_shared<Poll>(*this, nodes, how.deadline - BootClock::now(), std::move(each));
+  keeper_.schedule(poll, how.deadline);
+  for (const auto node : nodes) {
+    run(node, script, words(node), how, gate,
+        [poll, node](Outcome outcome) { poll->told(node, std::move(outcome)); });
+  }
+}
+
+void RedlockGroup::tell(std::size_t node, const Script& script, Words words, Duration within,
+                        const GatePtr& gate) {
+  const Call how{.deadline = BootClock::now() + within, .caller_waits = false};
+  const auto send = [&] { run(node, script, std::move(words), how, gate, [](const Outcome&) {}); };
+  if (gate) {
+    gate->unless_closed(send);
+  } else {
+    send();
+  }
+}
+
+// Not Server::run: a script that the server does not know is sent again in full, and so comes after
+// what was sent meanwhile. If that was a release, it must not.
+void RedlockGroup::run(std::size_t node, const Script& script, Words words, Call how,
+                       const GatePtr& gate, Server::Then then) {
+  auto bytes = call(script, words, false);
+  auto& server = nodes_[node]->server();
+  server.send(std::move(bytes), how,
+              [&server, &script, words = std::move(words), how, gate,
+               then = std::move(then)](Outcome outcome) {
+                if (!outcome.reply || !is_error(*outcome.reply) ||
+                    error_code(text_of(*outcome.reply)) != "NOSCRIPT") {
+                  return then(std::move(outcome));
+                }
+                const auto again = [&] { server.send(call(script, words, true), how, then); };
+                if (!gate) return again();
+                if (gate->unless_closed(again)) return;
+                then({.reply = {}, .failure = Error(Errc::unreachable, "released meanwhile")});
+              });
+}
+
+Words RedlockGroup::words(std::size_t node, const Claim& claim, bool queue,
+                          const std::string& extra) const {
+  if (!claim.who) {
+    auto named = claim;
+    named.who = std::make_shared<const Who>();
+    return this->words(node, named, queue, extra);
+  }
+  auto words = words_of(claim, queue, names_, nodes_[node]->style());
+  words.add(extra);
+  return words;
+}
+
+std::vector<std::size_t> RedlockGroup::everybody() const {
+  std::vector<std::size_t> all(nodes_.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+}  // namespace interlock::redis

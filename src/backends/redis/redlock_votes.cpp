@@ -1,0 +1,140 @@
+#include "backends/redis/redlock_votes.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "backends/redis/redlock_group.hpp"
+#include "interlock/duration.hpp"
+
+namespace interlock::redis {
+
+using Said = Vote::Said;
+
+Vote Vote::read(const Outcome& outcome, const Claim& claim, const std::string& node,
+                bool has_hold) {
+  Vote vote;
+  const auto fail = [&vote](Error error) {
+    vote.said = Said::failed;
+    vote.error = std::move(error);
+    return vote;
+  };
+  if (!outcome.reply) return fail(*outcome.failure);
+  if (is_error(*outcome.reply)) {
+    const auto& scripts = RedlockScripts::all();
+    return fail(to_error(text_of(*outcome.reply), node,
+                         has_hold ? scripts.acquire.text : scripts.renew.text));
+  }
+  const auto words = elements_of(*outcome.reply);
+  const auto first = words.empty() ? std::string_view{} : text_of(*words[0]);
+  if (first == "new" && words.size() == 2) {
+    vote.said = Said::fresh;
+    if (const auto wait = number_of(*words[1]); wait >= 0)
+      vote.counts = std::chrono::milliseconds(wait);
+    return vote;
+  }
+  if (first == "granted" && words.size() == claim.parts.size() + (has_hold ? 2 : 1)) {
+    vote.said = Said::granted;
+    if (has_hold) vote.hold = static_cast<std::uint64_t>(number_of(*words[1]));
+    for (const auto* word : words.subspan(has_hold ? 2 : 1))
+      vote.numbers.push_back(static_cast<std::uint64_t>(number_of(*word)));
+    return vote;
+  }
+  if (first == "queued" && words.size() == 4) {
+    vote.said = Said::queued;
+    vote.place = static_cast<std::uint32_t>(number_of(*words[1]));
+    vote.look = std::chrono::milliseconds(number_of(*words[2]));
+    vote.ticket = static_cast<std::uint64_t>(number_of(*words[3]));
+    return vote;
+  }
+  auto answer = acquire_answer(*outcome.reply, claim, node);
+  if (answer.verdict == Verdict::busy) {
+    vote.said = Said::busy;
+  } else if (answer.verdict == Verdict::lost) {
+    vote.said = Said::lost;
+  } else {
+    return fail(answer.why.value_or(Error(Errc::refused, "the server's answer makes no sense")));
+  }
+  return vote;
+}
+
+std::string Vote::describe() const {
+  switch (said) {
+    case Said::nothing:
+      return "not answered yet";
+    case Said::granted:
+      return "granted";
+    case Said::queued:
+    case Said::busy:
+      return "held by somebody else";
+    case Said::lost:
+      return "not held any more";
+    case Said::fresh:
+      return "lost its data, and does not count " +
+             (counts ? "for " + format_duration(*counts) : std::string("until it is repaired"));
+    case Said::failed:
+      break;
+  }
+  return error->message();
+}
+
+std::size_t Votes::count(Said said) const {
+  return static_cast<std::size_t>(std::count_if(
+      votes_.begin(), votes_.end(), [said](const Vote& vote) { return vote.said == said; }));
+}
+
+std::vector<std::size_t> Votes::who(Said said) const {
+  std::vector<std::size_t> found;
+  for (std::size_t node = 0; node < votes_.size(); ++node) {
+    if (votes_[node].said == said) found.push_back(node);
+  }
+  return found;
+}
+
+std::vector<std::uint64_t> Votes::fences() const {
+  std::vector<std::uint64_t> fences;
+  for (const auto& vote : votes_) {
+    if (vote.said != Said::granted) continue;
+    fences.resize(vote.numbers.size());
+    for (std::size_t i = 0; i < fences.size(); ++i)
+      fences[i] = std::max(fences[i], vote.numbers[i]);
+  }
+  return fences;
+}
+
+std::vector<Fence> Votes::agreed_fences() const {
+  std::map<std::vector<std::uint64_t>, int> often;
+  for (const auto& vote : votes_) {
+    if (vote.said == Said::granted) ++often[vote.numbers];
+  }
+  std::vector<Fence> fences;
+  if (often.empty()) return fences;
+  const auto most = std::max_element(
+      often.begin(), often.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  for (const auto number : most->first) fences.push_back(Fence{number});
+  return fences;
+}
+
+Error Votes::error(const std::string& what, const std::vector<std::string>& names) const {
+  auto text = what + ": " + std::to_string(majority()) + " of " + std::to_string(size()) +
+              " nodes are needed (";
+  std::size_t refusals = 0;
+  Error::Where where;
+  for (std::size_t node = 0; node < size(); ++node) {
+    const auto& vote = votes_[node];
+    text += (node == 0 ? "" : "; ") + names[node] + ": " + vote.describe();
+    if (vote.said == Said::granted || vote.said == Said::nothing) where.maybe_held = true;
+    if (vote.said != Said::failed) continue;
+    if (!vote.error->retryable()) ++refusals;
+    where.maybe_held = where.maybe_held || vote.error->maybe_held();
+    if (where.node.empty()) where.node = names[node];
+  }
+  text += ")";
+  // Asking again helps unless too many have said no for good.
+  if (size() - refusals >= majority()) return {Errc::unreachable, text, where};
+  for (const auto& vote : votes_) {
+    if (vote.error && !vote.error->retryable()) return {vote.error->errc(), text, where};
+  }
+  return {Errc::refused, text, where};
+}
+
+}  // namespace interlock::redis

@@ -1,0 +1,68 @@
+-- What is different about the rows of a Redlock's node. Its records have four more lines: since
+-- when it is held (ms); the number of this very hold; of an upgrade that is not confirmed yet, the
+-- owner whose shared hold is covered by it; and which of the client's attempts it is the work of,
+-- so that what undoes one attempt, and comes late, leaves the next one alone.
+local function text_of(row, by)
+  if row.value == by then return call('GET', row.who) end
+  return call('HGET', row.holders, by)
+end
+local MORE = '^' .. string.rep('[^\n]*\n', 11) .. '(%d+)\n(%d+)\n(%x*)\n(%d+)$'
+local function more_of(row, by)
+  local since, hold, covered, attempt = match(text_of(row, by) or '', MORE)
+  return since, hold, covered, attempt
+end
+local function is_newer(attempt)  -- than this one: what is held
+  for _, row in ipairs(rows) do
+    if hold_of(row, owner) then
+      local _, _, _, present = more_of(row, owner)
+      if tonumber(present or 0) > attempt then return true end
+    end
+  end
+  return false
+end
+
+local function queued_at(row)  -- its ticket there
+  local entry = call('HGET', row.waiting, owner)
+  return entry and match(entry, '\n([^\n]*)')
+end
+
+-- Numbers are the node's own business, see redlock_acquire.
+next_number = function() return tonumber(call('HGET', FENCE, 'count') or 0) + 1 end
+save_counter = function() end
+
+local function with_more(since, hold, covered, attempt)
+  tail = tail .. '\n' .. string.format('%.0f\n%.0f\n%s\n%.0f', since, hold, covered, attempt)
+end
+local function keep_more(attempt)  -- a record that is written anew keeps its lines
+  local since, hold, covered, before = more_of(rows[1], owner)
+  with_more(tonumber(since or now), tonumber(hold or 0), covered or '',
+    math.max(attempt, tonumber(before or 0)))
+end
+
+local function extend_horizon()
+  if now + ttl > tonumber(call('HGET', FENCE, 'until') or 0) then
+    call('HSET', FENCE, 'until', string.format('%.0f', now + ttl))
+  end
+end
+
+-- An upgrade that is taken back uncovers the shared hold below it. One that was granted, though
+-- this node was not told, ends what it covers, too.
+local drop_hold = drop_holder
+drop_holder = function(row, record)
+  local _, _, covered = more_of(row, record.owner)
+  local plain = row.value == record.owner
+  drop_hold(row, record)
+  if not covered or covered == '' then return end
+  if not plain then
+    local below = instead == '' and hold_of(row, covered)
+    if below then drop_hold(row, below) end
+  elseif instead == '' then
+    call('DEL', row.holders, row.ends)
+  elseif call('HEXISTS', row.holders, covered) == 1 then
+    local last = call('ZRANGE', row.ends, -1, -1, 'WITHSCORES')
+    if #last > 0 and tonumber(last[2]) > now then
+      row.value = '+shared'
+      call('SET', row.lock, row.value, 'PX', last[2] - now)
+    end
+  end
+end

@@ -1,0 +1,271 @@
+// Redlock over real servers that are killed, restarted empty and brought back.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "eventually.hpp"
+#include "interlock/interlock.hpp"
+#include "interlock/stores.hpp"
+#include "servers/redis_server.hpp"
+
+namespace interlock {
+namespace {
+
+using namespace std::chrono_literals;
+using testing_support::eventually;
+
+class RedlockServers : public testing::Test {
+ protected:
+  explicit RedlockServers(std::size_t nodes = 3) {
+    for (std::size_t i = 0; i < nodes; ++i)
+      nodes_.push_back(std::make_unique<servers::RedisServer>());
+  }
+
+  [[nodiscard]] std::string url(const std::string& more = "") const {
+    std::string text = "redlock://";
+    for (const auto& node : nodes_) {
+      text += (text.ends_with('/') ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(node->port());
+    }
+    return text + "?prefix=rl:" + more;
+  }
+  /// What this node alone knows: it is a Redis like any other.
+  [[nodiscard]] std::vector<ResourceState> on(std::size_t node) const {
+    return connect(nodes_[node]->url() + "?prefix=rl:").inspect().resources;
+  }
+  [[nodiscard]] bool holds(std::size_t node, const Owner& owner) const {
+    for (const auto& state : on(node)) {
+      for (const auto& holder : state.holders) {
+        if (holder.owner == owner) return true;
+      }
+    }
+    return false;
+  }
+  /// It counts in a majority.
+  [[nodiscard]] bool counts(std::size_t node) const {
+    const auto ask =
+        "redis-cli -p " + std::to_string(nodes_[node]->port()) + " HGET '{rl:}:node' ready";
+    const std::unique_ptr<FILE, int (*)(FILE*)> answer(::popen(ask.c_str(), "r"), &::pclose);
+    return std::fgetc(answer.get()) == '1';
+  }
+  /// Empty, since nothing is saved.
+  void restart_empty(std::size_t node) {
+    nodes_[node]->stop();
+    nodes_[node]->start();
+  }
+
+  std::vector<std::unique_ptr<servers::RedisServer>> nodes_;
+};
+
+TEST_F(RedlockServers, ALeaseOutlivesAMinorityOfItsNodes) {
+  const auto locks = connect(url());
+  auto lease = Mutex(locks, "r", {.ttl = 1s}).acquire();
+  nodes_[0]->stop();
+  const auto first = lease.valid_until();
+  EXPECT_TRUE(eventually([&] { return lease.valid_until() > first + 1s || !lease; }));
+  EXPECT_TRUE(lease) << lease.lost_reason();
+  EXPECT_FALSE(Mutex(connect(url()), "r").try_acquire());
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  EXPECT_TRUE(Mutex(connect(url()), "r").try_acquire());
+}
+
+TEST_F(RedlockServers, ANodeThatRestartedEmptyIsHealedAtTheNextRenewal) {
+  const auto locks = connect(url());
+  auto lease = Mutex(locks, "r", {.ttl = 3s}).acquire();
+  const auto fence = lease.fence();
+  ASSERT_TRUE(eventually([&] { return holds(2, lease.owner()); }));
+  restart_empty(2);
+  ASSERT_FALSE(holds(2, lease.owner()));
+  ASSERT_TRUE(lease.extend(3s));
+  EXPECT_TRUE(eventually([&] { return holds(2, lease.owner()); }));
+  EXPECT_EQ(on(2).at(0).holders.at(0).fence, fence);
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  EXPECT_TRUE(eventually([&] { return on(0).empty() && on(1).empty() && on(2).empty(); }));
+}
+
+TEST_F(RedlockServers, WithoutAMajorityNothingIsHealedAndTheLossIsTold) {
+  const auto locks = connect(url());
+  const auto lease = Mutex(locks, "r", {.ttl = 3s}).acquire();
+  const auto owner = lease.owner();
+  ASSERT_TRUE(eventually([&] { return holds(0, owner) && holds(1, owner); }));
+  restart_empty(0);
+  restart_empty(1);
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+  EXPECT_FALSE(holds(0, owner));
+  EXPECT_FALSE(holds(1, owner));
+}
+
+TEST_F(RedlockServers, WhenAMajorityIsCutOffTheLossIsToldInTime) {
+  const auto locks = connect(url());
+  const auto lease = Mutex(locks, "r", {.ttl = 1s}).acquire();
+  nodes_[0]->process().signal(SIGSTOP);
+  nodes_[1]->process().signal(SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+  EXPECT_LT(BootClock::now(), lease.valid_until() + 5s);
+  nodes_[0]->process().signal(SIGCONT);
+  nodes_[1]->process().signal(SIGCONT);
+}
+
+TEST_F(RedlockServers, TheErrorListsEveryNodesVerdict) {
+  const auto locks = connect(url());
+  Mutex(locks, "r").acquire().release();
+  nodes_[0]->stop();
+  nodes_[2]->stop();
+  try {
+    static_cast<void>(Mutex(locks, "r", {.retry = Retry::none()}).try_acquire());
+    FAIL() << "one of three is no majority";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::unreachable);
+    const std::string text = error.what();
+    for (const auto& node : nodes_) {
+      EXPECT_NE(text.find("127.0.0.1:" + std::to_string(node->port()) + ": "), std::string::npos)
+          << text;
+    }
+    EXPECT_NE(text.find("2 of 3"), std::string::npos) << text;
+    // It does not wait for the third one, which can't help any more.
+    EXPECT_TRUE(text.find(": granted") != std::string::npos ||
+                text.find(": not answered yet") != std::string::npos)
+        << text;
+  }
+  EXPECT_TRUE(eventually([&] { return on(1).empty(); })) << "what it got is given back";
+}
+
+TEST_F(RedlockServers, AMinorityThatWasGrantedIsGivenBack) {
+  const auto mine = connect(url());
+  Mutex(mine, "other").acquire().release();
+  // Somebody else has it on two of three nodes.
+  const auto a = Mutex(connect(nodes_[0]->url() + "?prefix=rl:"), "r").acquire();
+  const auto b = Mutex(connect(nodes_[1]->url() + "?prefix=rl:"), "r").acquire();
+  EXPECT_EQ(Mutex(mine, "r").try_acquire().outcome(), Outcome::busy);
+  EXPECT_TRUE(eventually([&] { return on(2).empty(); }));
+  EXPECT_EQ(Mutex(mine, "r").try_acquire_for(300ms).outcome(), Outcome::timed_out);
+  EXPECT_TRUE(eventually([&] { return on(2).empty(); }));
+}
+
+TEST_F(RedlockServers, FencesRiseWhileOneNodeAfterTheOtherLosesItsData) {
+  const auto locks = connect(url());
+  Fence last{};
+  const auto next = [&] {
+    const auto fence = Mutex(locks, "r", {.ttl = 300ms}).acquire().fence();
+    EXPECT_GT(fence, last);
+    last = fence;
+  };
+  for (std::size_t round = 0; round < 6; ++round) {
+    for (int i = 0; i < 5; ++i) next();
+    const auto node = round % 3;
+    restart_empty(node);
+    // The others grant it meanwhile, and repair the new one when it has waited.
+    EXPECT_TRUE(eventually([&] { return next(), counts(node); }));
+    // Now it is needed: another one is gone.
+    const auto gone = (node + 1) % 3;
+    nodes_[gone]->process().signal(SIGSTOP);
+    for (int i = 0; i < 5; ++i) next();
+    nodes_[gone]->process().signal(SIGCONT);
+  }
+}
+
+TEST_F(RedlockServers, ANodeThatLostItsDataDoesNotCountUntilOldHoldsHaveEnded) {
+  const auto locks = connect(url());
+  const auto lease = Mutex(locks, "old", {.ttl = 2s, .renew = false}).acquire();
+  restart_empty(0);
+  nodes_[1]->stop();
+  // Two of three answer, but the one that is new may have been part of anything.
+  const Mutex other(connect(url()), "new", {.ttl = 300ms, .retry = Retry::none()});
+  try {
+    static_cast<void>(other.try_acquire());
+    FAIL() << "a new node counted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("lost its data"), std::string::npos) << error.what();
+  }
+  nodes_[1]->start();  // empty as well: a majority is new, and begins anew
+  EXPECT_TRUE(eventually([&] {
+    try {
+      return static_cast<bool>(other.try_acquire());
+    } catch (const Error&) {
+      return false;
+    }
+  }));
+}
+
+/// What an observer is warned of.
+class Warnings final : public Observer {
+ public:
+  void on(const Observation& seen) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (seen.event == Event::warned) texts_.emplace_back(seen.error->what());
+  }
+  [[nodiscard]] std::size_t count(const std::string& text) const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(std::count_if(
+        texts_.begin(), texts_.end(),
+        [&](const std::string& warning) { return warning.find(text) != std::string::npos; }));
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
+TEST_F(RedlockServers, EachNodeThatKeepsNothingIsWarnedOf) {
+  nodes_[0]->cli({"CONFIG", "SET", "appendonly", "yes"});
+  const auto warnings = std::make_shared<Warnings>();
+  const auto locks = connect(url(), {.observer = warnings});
+  EXPECT_TRUE(Mutex(locks, "r").try_acquire());
+  EXPECT_TRUE(eventually([&] { return warnings->count("append-only") == 2; }));
+  EXPECT_EQ(warnings->count(nodes_[0]->address()), 0U);
+}
+
+class RedlockOfTwo : public RedlockServers {
+ protected:
+  RedlockOfTwo() : RedlockServers(2) {}
+};
+
+TEST_F(RedlockOfTwo, AnEvenNumberOfNodesIsWarnedOf) {
+  const auto warnings = std::make_shared<Warnings>();
+  const auto locks = connect(url(), {.observer = warnings});
+  ASSERT_EQ(locks.traits().warnings.size(), 1U);
+  EXPECT_NE(locks.traits().warnings[0].find("odd number"), std::string::npos);
+  EXPECT_EQ(warnings->count("odd number"), 1U);
+  EXPECT_TRUE(Mutex(locks, "r").try_acquire());
+  nodes_[0]->stop();
+  EXPECT_THROW(static_cast<void>(Mutex(locks, "r", {.retry = Retry::none()}).try_acquire()), Error);
+}
+
+TEST(RedlockUrl, SaysWhatIsWrong) {
+  for (const auto* url :
+       {"redlock://", "redlock://one", "redlock://a,b,a", "redlock://a,b,c?nodes=redis%3A//d",
+        "redlock:?nodes=memory%3A,redis%3A//a", "redlock:?nodes=redis%3A//a%3Fprefix=x,redis%3A//b",
+        "redlock://a,b,c?nonsense=1"}) {
+    try {
+      static_cast<void>(connect(url));
+      FAIL() << '"' << url << "\" was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::invalid) << url << ": " << error.what();
+    }
+  }
+}
+
+TEST(RedlockUrl, NodesMayBeFullUrlsAndNoSecretIsShown) {
+  const auto locks =
+      connect("redlock:?nodes=redis%3A//u:hunter2%40a:1,redis%2Bunix%3A///run/b,redis%3A//c:3/2");
+  EXPECT_EQ(locks.traits().where, "redlock://a:1,/run/b,c:3");
+  EXPECT_EQ(locks.traits().drift(10s), 102ms);
+}
+
+TEST(RedlockUrl, SemaphoresAreRefusedWithTheReason) {
+  const auto locks = connect("redlock://a,b,c");
+  try {
+    static_cast<void>(Semaphore(locks, "s", 2).try_acquire());
+    FAIL() << "a Redlock has no semaphores";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::unsupported);
+    EXPECT_NE(std::string(error.what()).find("three holders of two slots"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace interlock
