@@ -31,7 +31,7 @@ void Loop::Bell::ring() noexcept {
   (void)!::write(fd_, &one, sizeof(one));
 }
 
-void Loop::Bell::silence() noexcept {
+void Loop::Bell::silence() const noexcept {
   std::uint64_t rings = 0;
   (void)!::read(fd_, &rings, sizeof(rings));
 }

@@ -51,7 +51,7 @@ class Loop {
     Bell& operator=(const Bell&) = delete;
     ~Bell() override;
     void ring() noexcept override;
-    void silence() noexcept;
+    void silence() const noexcept;
     [[nodiscard]] int fd() const noexcept { return fd_; }
 
    private:

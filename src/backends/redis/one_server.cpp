@@ -28,7 +28,7 @@ std::vector<std::string> risks_of(const Server::Facts& facts, bool replicas_matt
   }
   const auto replicas = fact("connected_slaves");
   if (replicas_matter && !replicas.empty() && replicas != "0") {
-    risks.push_back(
+    risks.emplace_back(
         "the server has replicas, and a failover may lose the latest locks; min-replicas=1 makes "
         "that less likely, and the fence makes it harmless");
   }

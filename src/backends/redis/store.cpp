@@ -120,6 +120,7 @@ std::vector<Store::PiecePtr> Store::cut(const Claim& whole, bool queue, Call cal
     it->second.parts.push_back(part);
   }
   std::vector<PiecePtr> pieces;
+  pieces.reserve(by_slot.size());
   for (auto& [slot, part] : by_slot) {
     pieces.push_back(std::make_shared<const Piece>(
         Piece{.claim = std::move(part), .slot = slot, .queue = queue, .call = call}));
