@@ -27,6 +27,13 @@ void Link::reconnect(TimePoint now, Finished& finished) {
   if (socket_) drop(Error(Errc::unreachable, "the connection begins anew"), now, finished);
 }
 
+std::vector<Request> Link::abandon() {
+  std::vector<Request> requests;
+  for (; !sent_.empty(); sent_.pop_front()) requests.push_back(std::move(sent_.front().request));
+  for (; !waiting_.empty(); waiting_.pop_front()) requests.push_back(std::move(waiting_.front()));
+  return requests;
+}
+
 void Link::open(TimePoint now) {
   opened_ = greeted_ = false;
   opening_until_ = now + plan_.access.connect_timeout;

@@ -80,6 +80,9 @@ class Link {
   /// For the connections from now on.
   void set_greetings(std::vector<Greeting> greetings) { plan_.greetings = std::move(greetings); }
 
+  /// Hands out all that is under way, for good: nobody is told what came of it.
+  std::vector<Request> abandon();
+
   /// Does what can be done now: connects, sends, gives up what took too long.
   void advance(TimePoint now, Finished& finished);
   /// The socket is ready; or, `soon`, it is worth to sleep for a moment until it is.

@@ -54,6 +54,16 @@ void Loop::stop() {
   background_.notify_one();
   bell_.ring();
   thread_.join();
+  // Requests may hold on to whoever owns us: they must not be ours any more.
+  std::vector<Request> requests;
+  std::vector<Post> posts;
+  {
+    const std::lock_guard lock(mutex_);
+    posts.swap(posts_);
+    for (const auto& link : links_) {
+      for (auto& request : link->abandon()) requests.push_back(std::move(request));
+    }
+  }
 }
 
 Loop::Handle Loop::add(Link::Plan plan) {
