@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "interlock/claim.hpp"
@@ -110,7 +109,7 @@ class Backend {
   /// Called once, before anything else.
   virtual void on_wake(WakeSink sink) = 0;
   /// The same, for a store that looks at how its server is set up.
-  virtual void on_warning(WarnSink sink) { static_cast<void>(std::move(sink)); }
+  virtual void on_warning(const WarnSink& /*sink*/) {}
 
   /// A caller that is blocked until `signal` is set or `until` has passed lends its thread: a
   /// backend with a socket drives it meanwhile. May return early.

@@ -162,8 +162,8 @@ class Redlock final : public Backend {
     RedlockInspection::start(group_, query, call, std::move(report));
   }
   void on_wake(WakeSink sink) override { sink_ = std::move(sink); }
-  void on_warning(WarnSink sink) override {
-    warn_ = std::move(sink);
+  void on_warning(const WarnSink& sink) override {
+    warn_ = sink;
     for (const auto& warning : traits_.warnings) {
       warn_(Error(Errc::refused, warning,
                   {.resource = {}, .node = traits_.where, .maybe_held = false}));

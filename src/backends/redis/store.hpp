@@ -43,7 +43,7 @@ class Store final : public Backend {
   void release(const Claim& claim, Call call, Reply reply) override;
   void inspect(const Query& query, Call call, Report report) override;
   void on_wake(WakeSink sink) override { common_->sink = std::move(sink); }
-  void on_warning(WarnSink sink) override { common_->warn_sink = std::move(sink); }
+  void on_warning(const WarnSink& sink) override { common_->warn_sink = sink; }
   void lend(Signal& signal, TimePoint until) override { common_->loop.lend(signal, until); }
 
  private:
