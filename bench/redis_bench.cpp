@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "backends/redis/scripts.hpp"
+#include "detached.hpp"
 #include "figure.hpp"
 #include "interlock/interlock.hpp"
 #include "servers/redis_server.hpp"
@@ -21,6 +22,7 @@
 namespace {
 
 using namespace interlock;
+using testing_support::Detached;
 using namespace std::chrono_literals;
 
 constexpr const char* kCompareAndDelete =
@@ -96,16 +98,6 @@ double rate_of_threads(const std::function<std::function<void()>(int)>& make) {
   });
   return kThreads * kCycles / time * 1e9;
 }
-
-struct Detached {
-  struct promise_type {
-    Detached get_return_object() { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() {}
-    void unhandled_exception() { std::terminate(); }
-  };
-};
 
 constexpr int kCoroutines = 1000;
 

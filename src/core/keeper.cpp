@@ -1,8 +1,8 @@
 #include "core/keeper.hpp"
 
-#include <csignal>
-
 #include <utility>
+
+#include "core/quiet_thread.hpp"
 
 namespace interlock::core {
 
@@ -41,15 +41,7 @@ void Keeper::schedule(const std::shared_ptr<Task>& task, TimePoint at) {
     // the thread asleep until then: locks that are taken and freed quickly wake nobody.
     wake = at < sleeps_until_;
     if (wake) sleeps_until_ = TimePoint::min();
-    if (!thread_.joinable()) {
-      // The user's signals are for the user's threads.
-      sigset_t all;
-      sigset_t before;
-      sigfillset(&all);
-      pthread_sigmask(SIG_SETMASK, &all, &before);
-      thread_ = std::thread([this] { run(); });
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    }
+    if (!thread_.joinable()) thread_ = quiet_thread([this] { run(); });
   }
   if (wake) signal_.set();
 }

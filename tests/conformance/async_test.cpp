@@ -7,9 +7,12 @@
 #include <mutex>
 
 #include "conformance/suite.hpp"
+#include "detached.hpp"
 
 namespace interlock::conformance {
 namespace {
+
+using testing_support::Detached;
 
 CONFORMANCE_SUITE(Async);
 
@@ -17,17 +20,6 @@ std::ptrdiff_t threads_now() {
   const std::filesystem::directory_iterator tasks("/proc/self/task");
   return std::distance(begin(tasks), end(tasks));
 }
-
-/// A coroutine that runs by itself.
-struct Detached {
-  struct promise_type {
-    Detached get_return_object() { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() {}
-    void unhandled_exception() { std::terminate(); }
-  };
-};
 
 /// What a coroutine got: a lease, or the error that it met.
 struct Got {

@@ -29,12 +29,14 @@
 #include "conformance/coverage.hpp"
 #include "eventually.hpp"
 #include "interlock/interlock.hpp"
+#include "waiting.hpp"
 
 namespace interlock::conformance {
 
 using namespace std::chrono_literals;
 using testing_support::eventually;
 using testing_support::kPatience;
+using testing_support::Waiting;
 
 /// One store, empty at first. Made anew for every test.
 class StoreFixture {
@@ -82,28 +84,6 @@ bool add_store(std::string name) {
                       }});
   return true;
 }
-
-/// An acquisition on a thread of its own. Given up when the object goes out of scope.
-class Waiting {
- public:
-  explicit Waiting(const Acquirer& acquirer, Duration limit = kPatience)
-      : attempt_(std::async(std::launch::async, [acquirer, limit, stop = stop_.get_token()] {
-          return acquirer.try_acquire_for(limit, stop);
-        })) {}
-  Waiting(Waiting&&) = default;
-  Waiting& operator=(Waiting&&) = default;
-  ~Waiting() { stop_.request_stop(); }
-
-  [[nodiscard]] bool over() const { return attempt_.wait_for(0s) == std::future_status::ready; }
-  void cancel() { stop_.request_stop(); }
-  /// Waits for the end.
-  [[nodiscard]] Attempt attempt() { return attempt_.get(); }
-  [[nodiscard]] Lease lease() { return attempt_.get().value(); }
-
- private:
-  std::stop_source stop_;
-  std::future<Attempt> attempt_;  // its destructor waits for the thread
-};
 
 /// The base of all suites.
 class Conformance : public testing::TestWithParam<Store> {

@@ -18,6 +18,7 @@
 #include "process/child.hpp"
 #include "servers/proxy.hpp"
 #include "servers/redis_server.hpp"
+#include "waiting.hpp"
 
 namespace interlock::redis_tests {
 
@@ -25,6 +26,7 @@ using namespace std::chrono_literals;
 using process::Child;
 using testing_support::eventually;
 using testing_support::kPatience;
+using testing_support::Waiting;
 
 /// "About a second" on a machine that has other things to do as well. The TTL in such tests is ten
 /// minutes.
@@ -141,26 +143,6 @@ class RedisTest : public testing::Test {
   servers::RedisServer server_;
   Console console_{server_.port()};
   std::unique_ptr<Client> onlooker_;
-};
-
-/// An acquisition on a thread of its own. Given up when the object goes out of scope.
-class Waiting {
- public:
-  explicit Waiting(const Acquirer& acquirer, Duration limit = kPatience)
-      : attempt_(std::async(std::launch::async, [acquirer, limit, stop = stop_.get_token()] {
-          return acquirer.try_acquire_for(limit, stop);
-        })) {}
-  Waiting(Waiting&&) = default;
-  Waiting& operator=(Waiting&&) = default;
-  ~Waiting() { stop_.request_stop(); }
-
-  [[nodiscard]] bool over() const { return attempt_.wait_for(0s) == std::future_status::ready; }
-  [[nodiscard]] Attempt attempt() { return attempt_.get(); }
-  [[nodiscard]] Lease lease() { return attempt_.get().value(); }
-
- private:
-  std::stop_source stop_;
-  std::future<Attempt> attempt_;  // its destructor waits for the thread
 };
 
 }  // namespace interlock::redis_tests

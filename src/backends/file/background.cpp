@@ -3,11 +3,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <csignal>
 
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+
+#include "core/quiet_thread.hpp"
 
 namespace interlock::file {
 
@@ -70,13 +71,7 @@ void Background::attend() {
 
 void Background::start() {
   if (thread_.joinable()) return;
-  // Signals are for the program's own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this, all = keep_alive_.lock()] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = core::quiet_thread([this, all = keep_alive_.lock()] { run(); });
   pthread_setname_np(thread_.native_handle(), "interlock-file");
 }
 

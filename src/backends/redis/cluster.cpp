@@ -55,9 +55,7 @@ Cluster::NodePtr Cluster::node_at(const Endpoint& endpoint) {
     node->server = std::make_shared<Server>(loop_, name_of(endpoint), endpoint, access_, "", wake_,
                                             Server::Kind{.master_only = false, .sharded = true});
     node->server->on_facts([this, name = name_of(endpoint)](const Server::Facts& facts) {
-      for (auto& risk : risks_of(facts, false))
-        warn_(Error(Errc::refused, std::move(risk),
-                    {.resource = {}, .node = name, .maybe_held = false}));
+      warn_of(risks_of(facts, false), name, warn_);
     });
     // Its channel may have moved to another node, with its slot.
     node->server->on_deaf([this] { learn([](const std::optional<Error>&) {}); });

@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <system_error>
 #include <utility>
+
+#include "core/quiet_thread.hpp"
 
 namespace interlock::redis {
 
@@ -36,15 +37,7 @@ void Loop::Bell::silence() const noexcept {
   (void)!::read(fd_, &rings, sizeof(rings));
 }
 
-Loop::Loop() : never_(*system_clock()) {
-  // The user's signals are for the user's threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
+Loop::Loop() : never_(*system_clock()), thread_(core::quiet_thread([this] { run(); })) {}
 
 void Loop::stop() {
   {

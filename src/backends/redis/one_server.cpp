@@ -35,19 +35,27 @@ std::vector<std::string> risks_of(const Server::Facts& facts, bool replicas_matt
   return risks;
 }
 
-OneServer::OneServer(Loop& loop, const KeyNames& names, std::string where, const Endpoint& endpoint,
-                     const Access& access, WakeSink wake, WarnSink warn, int min_replicas,
-                     Server::Kind kind)
-    : style_{.fence = names.fence(), .channel = fresh_channel(names)},
+void warn_of(const std::vector<std::string>& risks, const std::string& node, const WarnSink& warn) {
+  for (const auto& risk : risks)
+    warn(Error(Errc::refused, risk, {.resource = {}, .node = node, .maybe_held = false}));
+}
+
+OneServer::OneServer(Loop& loop, ClaimStyle style, std::string where, const Endpoint& endpoint,
+                     const Access& access, WakeSink wake, int min_replicas, Server::Kind kind)
+    : style_(std::move(style)),
       min_replicas_(min_replicas),
-      server_(std::make_shared<Server>(loop, where, endpoint, access, style_.channel,
-                                       std::move(wake), kind)) {
-  server_->on_facts([warn = std::move(warn), where = std::move(where),
-                     matter = min_replicas == 0](const Server::Facts& facts) {
-    for (auto& risk : risks_of(facts, matter))
-      warn(Error(Errc::refused, std::move(risk),
-                 {.resource = {}, .node = where, .maybe_held = false}));
-  });
+      server_(std::make_shared<Server>(loop, std::move(where), endpoint, access, style_.channel,
+                                       std::move(wake), std::move(kind))) {}
+
+OneServer::OneServer(Loop& loop, const KeyNames& names, const std::string& where,
+                     const Endpoint& endpoint, const Access& access, WakeSink wake, WarnSink warn,
+                     int min_replicas, Server::Kind kind)
+    : OneServer(loop, {.fence = names.fence(), .channel = fresh_channel(names)}, where, endpoint,
+                access, std::move(wake), min_replicas, std::move(kind)) {
+  server_->on_facts(
+      [warn = std::move(warn), where, matter = min_replicas == 0](const Server::Facts& facts) {
+        warn_of(risks_of(facts, matter), where, warn);
+      });
 }
 
 void OneServer::run(std::uint16_t /*slot*/, const Script& script, const MakeWords& words, Call how,

@@ -64,6 +64,12 @@ std::int64_t number_of(const redisReply& reply);
 /// The first word of an error, also of one that a script met: NOSCRIPT, WRONGTYPE, …
 std::string_view error_code(std::string_view text);
 
+/// The server does not know the script (any more): it has to be sent in full.
+inline bool is_unknown_script(const Outcome& outcome) {
+  return outcome.reply && is_error(*outcome.reply) &&
+         error_code(text_of(*outcome.reply)) == "NOSCRIPT";
+}
+
 /// An error reply in our words: what it means and what to do. `node`: who said so. `script`: the
 /// text of the script that met it, to name what it may not call.
 Error to_error(std::string_view text, const std::string& node, std::string_view script = {});

@@ -42,7 +42,7 @@ class Realm {
 /// One server, perhaps one after the other.
 class OneServer : public Realm {
  public:
-  OneServer(Loop& loop, const KeyNames& names, std::string where, const Endpoint& endpoint,
+  OneServer(Loop& loop, const KeyNames& names, const std::string& where, const Endpoint& endpoint,
             const Access& access, WakeSink wake, WarnSink warn, int min_replicas,
             Server::Kind kind = {});
 
@@ -53,7 +53,11 @@ class OneServer : public Realm {
   [[nodiscard]] int min_replicas() const noexcept override { return min_replicas_; }
 
  protected:
+  /// Without a look at how the server is set up.
+  OneServer(Loop& loop, ClaimStyle style, std::string where, const Endpoint& endpoint,
+            const Access& access, WakeSink wake, int min_replicas, Server::Kind kind);
   [[nodiscard]] const std::shared_ptr<Server>& server() const noexcept { return server_; }
+  [[nodiscard]] const ClaimStyle& style() const noexcept { return style_; }
 
  private:
   ClaimStyle style_;
@@ -64,6 +68,8 @@ class OneServer : public Realm {
 /// What is risky for locks about a server, in words; `replicas_matter`: writes that only it has seen
 /// can be lost with it.
 std::vector<std::string> risks_of(const Server::Facts& facts, bool replicas_matter);
+/// Tells of each. `node`: what they are about.
+void warn_of(const std::vector<std::string>& risks, const std::string& node, const WarnSink& warn);
 
 /// A channel for this client alone.
 std::string fresh_channel(const KeyNames& names);

@@ -164,10 +164,7 @@ class Redlock final : public Backend {
   void on_wake(WakeSink sink) override { sink_ = std::move(sink); }
   void on_warning(const WarnSink& sink) override {
     warn_ = sink;
-    for (const auto& warning : traits_.warnings) {
-      warn_(Error(Errc::refused, warning,
-                  {.resource = {}, .node = traits_.where, .maybe_held = false}));
-    }
+    warn_of(traits_.warnings, traits_.where, warn_);
   }
   void lend(Signal& signal, TimePoint until) override { group_.loop().lend(signal, until); }
 
@@ -184,6 +181,7 @@ class Redlock final : public Backend {
     return call;
   }
   [[nodiscard]] std::optional<Error> refusal(const Claim& claim) const;
+  [[nodiscard]] std::optional<Error> bad_name(const Claim& claim) const;
   /// Gives back, on every node, what this attempt and those before it took.
   void undo(const Claim& claim, std::uint64_t attempt);
 
@@ -210,6 +208,10 @@ std::optional<Error> Redlock::refusal(const Claim& claim) const {
         Errc::invalid, "a Redlock needs a TTL of at least 20ms",
         {.resource = claim.parts.front().resource, .node = traits_.where, .maybe_held = false});
   }
+  return bad_name(claim);
+}
+
+std::optional<Error> Redlock::bad_name(const Claim& claim) const {
   try {
     for (const auto& part : claim.parts) (void)group_.names().of(part.resource);
   } catch (const Error& error) {
@@ -364,13 +366,9 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
 
   void second(std::size_t node, const Outcome& outcome) {
     Lock lock(mutex_);
-    Vote vote{.said = Said::failed};
-    if (!outcome.reply) {
-      vote.error = outcome.failure;
-    } else if (is_error(*outcome.reply)) {
-      vote.error = to_error(text_of(*outcome.reply), store_.node_names_[node],
-                            RedlockScripts::all().confirm.text);
-    } else {
+    auto vote = Vote::read_failure(outcome, store_.node_names_[node], RedlockScripts::all().confirm)
+                    .value_or(Vote{});
+    if (!vote.error) {
       const auto words = elements_of(*outcome.reply);
       const bool good = words.size() == 1 && text_of(*words[0]) == "ok";
       vote.said = good ? Said::granted : Said::lost;
@@ -552,13 +550,10 @@ class Redlock::Renewing : public std::enable_shared_from_this<Renewing> {
         votes_(store.group_.size()) {}
 
   void start(Call call) {
-    auto& group = store_.group_;
-    group.ask(
-        group.everybody(), RedlockScripts::all().renew,
-        [&](std::size_t node) { return group.words(node, claim_, false, "all"); }, call, nullptr,
-        [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
-          self->told(node, outcome);
-        });
+    store_.group_.ask_all(RedlockScripts::all().renew, claim_, "all", call,
+                          [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
+                            self->told(node, outcome);
+                          });
   }
 
  private:
@@ -619,25 +614,18 @@ class Redlock::Releasing : public std::enable_shared_from_this<Releasing> {
       : store_(store), claim_(claim), reply_(std::move(reply)), votes_(store.group_.size()) {}
 
   void start(Call call) {
-    auto& group = store_.group_;
-    group.ask(
-        group.everybody(), RedlockScripts::all().release,
-        [&](std::size_t node) { return group.words(node, claim_, false, "all"); }, call, nullptr,
-        [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
-          self->told(node, outcome);
-        });
+    store_.group_.ask_all(RedlockScripts::all().release, claim_, "all", call,
+                          [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
+                            self->told(node, outcome);
+                          });
   }
 
  private:
   void told(std::size_t node, const Outcome& outcome) {
     std::unique_lock lock(mutex_);
-    Vote vote{.said = Said::failed};
-    if (!outcome.reply) {
-      vote.error = outcome.failure;
-    } else if (is_error(*outcome.reply)) {
-      vote.error = to_error(text_of(*outcome.reply), store_.node_names_[node],
-                            RedlockScripts::all().release.text);
-    } else {
+    auto vote = Vote::read_failure(outcome, store_.node_names_[node], RedlockScripts::all().release)
+                    .value_or(Vote{});
+    if (!vote.error) {
       const auto found = release_answer(*outcome.reply).verdict;
       vote.said = found == Verdict::granted  ? Said::granted
                   : found == Verdict::queued ? Said::queued
@@ -680,11 +668,7 @@ void Redlock::release(const Claim& claim, Call call, Reply reply) {
   waiters_.forget(claim.owner);
   gates_.close(claim.owner);
   call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
-  try {
-    for (const auto& part : claim.parts) (void)group_.names().of(part.resource);
-  } catch (const Error& error) {
-    return reply(Answer::failed(error));
-  }
+  if (auto error = bad_name(claim)) return reply(Answer::failed(std::move(*error)));
   std::make_shared<Releasing>(*this, claim, std::move(reply))->start(call);
 }
 

@@ -17,51 +17,43 @@ constexpr const char* kNoPersistence =
 }  // namespace
 
 const RedlockScripts& RedlockScripts::all() {
-  // The rules are those of a single server; only what they are part of differs.
-  const auto with_claim =
-      std::string("local function claim()\n") + std::string(kAcquireLua) + "\nend\n";
-  static const auto* const scripts = new RedlockScripts{
-      .acquire = make_script({kRedlockNodeLua, kRedlockBeginLua, kRowsLua, kRedlockRowsLua,
-                              with_claim, kRedlockAcquireLua}),
-      .confirm = make_script({kRowsLua, kRedlockRowsLua, kRedlockConfirmLua}),
-      .yield = make_script({kRowsLua, kRedlockRowsLua, kRedlockYieldLua}),
-      .renew = make_script({kRowsLua, kRedlockRowsLua, kRedlockRenewLua}),
-      .heal = make_script({kRowsLua, kRedlockRowsLua, kRedlockHealLua}),
-      .release = make_script({kRowsLua, kRedlockRowsLua, kRedlockReleaseLua, kReleaseLua}),
-      .mend = make_script({kRedlockNodeLua, kRedlockMendLua}),
-  };
+  static const auto* const scripts = [] {
+    // The rules are those of a single server; only what they are part of differs.
+    const auto with_claim =
+        std::string("local function claim()\n") + std::string(kAcquireLua) + "\nend\n";
+    return new RedlockScripts{
+        .acquire = make_script({kRedlockNodeLua, kRedlockBeginLua, kRowsLua, kRedlockRowsLua,
+                                with_claim, kRedlockAcquireLua}),
+        .confirm = make_script({kRowsLua, kRedlockRowsLua, kRedlockConfirmLua}),
+        .yield = make_script({kRowsLua, kRedlockRowsLua, kRedlockYieldLua}),
+        .renew = make_script({kRowsLua, kRedlockRowsLua, kRedlockRenewLua}),
+        .heal = make_script({kRowsLua, kRedlockRowsLua, kRedlockHealLua}),
+        .release = make_script({kRowsLua, kRedlockRowsLua, kRedlockReleaseLua, kReleaseLua}),
+        .mend = make_script({kRedlockNodeLua, kRedlockMendLua}),
+    };
+  }();
   return *scripts;
 }
 
-RedlockNode::RedlockNode(Loop& loop, const KeyNames& names, std::string name,
-                         const Endpoint& endpoint, const Access& access, const WakeSink& wake,
+std::vector<const Script*> RedlockScripts::list() const {
+  return {&acquire, &confirm, &yield, &renew, &heal, &release, &mend, &Scripts::all().inspect};
+}
+
+RedlockNode::RedlockNode(Loop& loop, const KeyNames& names, const std::string& name,
+                         const Endpoint& endpoint, const Access& access, WakeSink wake,
                          const WarnSink& warn)
-    : style_{.fence = "{" + names.prefix() + "}:node",
-             .channel = fresh_channel(names),
-             .in_full = true},
-      server_(std::make_shared<Server>(loop, name, endpoint, access, style_.channel, wake)) {
-  server_->on_facts([warn, node = std::move(name)](const Server::Facts& facts) {
+    : OneServer(loop,
+                {.fence = "{" + names.prefix() + "}:node",
+                 .channel = fresh_channel(names),
+                 .in_full = true},
+                name, endpoint, access, std::move(wake), 0,
+                {.scripts = RedlockScripts::all().list()}) {
+  server().on_facts([warn, name](const Server::Facts& facts) {
     auto risks = risks_of(facts, false);
     if (const auto aof = facts.find("aof_enabled"); aof != facts.end() && aof->second == "0")
       risks.emplace_back(kNoPersistence);
-    for (auto& risk : risks) {
-      warn(Error(Errc::refused, std::move(risk),
-                 {.resource = {}, .node = node, .maybe_held = false}));
-    }
+    warn_of(risks, name, warn);
   });
-}
-
-void RedlockNode::run(std::uint16_t /*slot*/, const Script& script, const MakeWords& words,
-                      Call how, Server::Then then) {
-  server_->run(script, words(style_), how, std::move(then));
-}
-
-bool RedlockNode::listen(std::uint16_t /*slot*/, std::function<void(bool)> then) {
-  return server_->listen(std::move(then));
-}
-
-void RedlockNode::all(Call /*how*/, std::function<void(Servers, std::optional<Error>)> then) {
-  then({server_}, std::nullopt);
 }
 
 /// One question to some nodes.
@@ -149,10 +141,7 @@ void RedlockGroup::run(std::size_t node, const Script& script, Words words, Call
   server.send(std::move(bytes), how,
               [&server, &script, words = std::move(words), how, gate,
                then = std::move(then)](Outcome outcome) {
-                if (!outcome.reply || !is_error(*outcome.reply) ||
-                    error_code(text_of(*outcome.reply)) != "NOSCRIPT") {
-                  return then(std::move(outcome));
-                }
+                if (!is_unknown_script(outcome)) return then(std::move(outcome));
                 const auto again = [&] { server.send(call(script, words, true), how, then); };
                 if (!gate) return again();
                 if (gate->unless_closed(again)) return;

@@ -25,30 +25,24 @@ struct RedlockScripts {
   Script mend;
 
   static const RedlockScripts& all();
+  /// All that a node is asked to run, the look at a resource included.
+  [[nodiscard]] std::vector<const Script*> list() const;
 };
 
 /// One of the servers.
-class RedlockNode final : public Realm {
+class RedlockNode final : public OneServer {
  public:
-  RedlockNode(Loop& loop, const KeyNames& names, std::string name, const Endpoint& endpoint,
-              const Access& access, const WakeSink& wake, const WarnSink& warn);
+  RedlockNode(Loop& loop, const KeyNames& names, const std::string& name, const Endpoint& endpoint,
+              const Access& access, WakeSink wake, const WarnSink& warn);
 
-  [[nodiscard]] const std::string& name() const noexcept { return server_->name(); }
-  [[nodiscard]] const ClaimStyle& style() const noexcept { return style_; }
-  [[nodiscard]] Server& server() const noexcept { return *server_; }
+  [[nodiscard]] const std::string& name() const noexcept { return server().name(); }
+  using OneServer::style;
+  [[nodiscard]] Server& server() const noexcept { return *OneServer::server(); }
   /// The last question to it was not answered.
   [[nodiscard]] bool silent() const noexcept { return silent_; }
   void set_silent(bool silent) noexcept { silent_ = silent; }
 
-  // For Inspection.
-  void run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
-           Server::Then then) override;
-  bool listen(std::uint16_t slot, std::function<void(bool listening)> then) override;
-  void all(Call how, std::function<void(Servers, std::optional<Error>)> then) override;
-
  private:
-  ClaimStyle style_;
-  std::shared_ptr<Server> server_;
   std::atomic<bool> silent_ = false;
 };
 
@@ -103,6 +97,13 @@ class RedlockGroup {
   /// Runs a script on these nodes at once.
   void ask(const std::vector<std::size_t>& nodes, const Script& script, const MakeWords& words,
            Call how, const GatePtr& gate, Each each);
+  /// The same on every node, for a claim that does not queue.
+  void ask_all(const Script& script, const Claim& claim, const std::string& extra, Call how,
+               Each each) {
+    ask(
+        everybody(), script, [&](std::size_t node) { return words(node, claim, false, extra); },
+        how, nullptr, std::move(each));
+  }
   /// The same on one node, and nobody waits for the answer.
   void tell(std::size_t node, const Script& script, Words words, Duration within,
             const GatePtr& gate);

@@ -12,18 +12,10 @@ using Said = Vote::Said;
 
 Vote Vote::read(const Outcome& outcome, const Claim& claim, const std::string& node,
                 bool has_hold) {
+  const auto& scripts = RedlockScripts::all();
+  if (auto failed = read_failure(outcome, node, has_hold ? scripts.acquire : scripts.renew))
+    return std::move(*failed);
   Vote vote;
-  const auto fail = [&vote](Error error) {
-    vote.said = Said::failed;
-    vote.error = std::move(error);
-    return vote;
-  };
-  if (!outcome.reply) return fail(*outcome.failure);
-  if (is_error(*outcome.reply)) {
-    const auto& scripts = RedlockScripts::all();
-    return fail(to_error(text_of(*outcome.reply), node,
-                         has_hold ? scripts.acquire.text : scripts.renew.text));
-  }
   const auto words = elements_of(*outcome.reply);
   const auto first = words.empty() ? std::string_view{} : text_of(*words[0]);
   if (first == "new" && words.size() == 2) {
@@ -52,8 +44,18 @@ Vote Vote::read(const Outcome& outcome, const Claim& claim, const std::string& n
   } else if (answer.verdict == Verdict::lost) {
     vote.said = Said::lost;
   } else {
-    return fail(answer.why.value_or(Error(Errc::refused, "the server's answer makes no sense")));
+    vote.said = Said::failed;
+    vote.error = answer.why.value_or(Error(Errc::refused, "the server's answer makes no sense"));
   }
+  return vote;
+}
+
+std::optional<Vote> Vote::read_failure(const Outcome& outcome, const std::string& node,
+                                       const Script& script) {
+  if (outcome.reply && !is_error(*outcome.reply)) return std::nullopt;
+  Vote vote{.said = Said::failed};
+  vote.error =
+      outcome.reply ? to_error(text_of(*outcome.reply), node, script.text) : outcome.failure;
   return vote;
 }
 

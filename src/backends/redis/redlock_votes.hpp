@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/redis/protocol.hpp"
+#include "backends/redis/scripts.hpp"
 #include "interlock/backend.hpp"
 
 namespace interlock::redis {
@@ -33,6 +34,9 @@ struct Vote {
   /// The answer of a node to phase one or to a renewal.
   static Vote read(const Outcome& outcome, const Claim& claim, const std::string& node,
                    bool has_hold);
+  /// The node did not answer, or with an error; nothing if it did. `script`: what it was to run.
+  static std::optional<Vote> read_failure(const Outcome& outcome, const std::string& node,
+                                          const Script& script);
   [[nodiscard]] std::string describe() const;
 };
 

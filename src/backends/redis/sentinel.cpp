@@ -25,13 +25,7 @@ Sentinel::Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink
     Link::Plan link{.name = "sentinel " + sentinel.to_string(),
                     .endpoint = sentinel,
                     .access = plan.sentinel_access};
-    const auto& access = plan.sentinel_access;
-    if (!access.password.empty()) {
-      link.greetings.push_back({.bytes = access.user.empty()
-                                             ? command({"AUTH", access.password})
-                                             : command({"AUTH", access.user, access.password}),
-                                .must = true});
-    }
+    link.greetings = log_in(plan.sentinel_access);
     link.greetings.push_back(
         {.bytes = command({"SENTINEL", "MASTER", plan.master}),
          .must = true,

@@ -16,15 +16,16 @@ Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Acc
     : loop_(loop),
       name_(std::move(name)),
       access_(access),
-      kind_(kind),
+      kind_(std::move(kind)),
       subscription_(std::make_shared<Subscription>(std::move(wake))),
       channel_(std::move(channel)),
       endpoint_(endpoint) {
   Link::Plan plan{.name = name_, .endpoint = endpoint_, .access = access_};
   plan.greetings = greetings(access);
-  const auto& scripts = Scripts::all();
-  for (const auto* script :
-       {&scripts.acquire, &scripts.renew, &scripts.release, &scripts.inspect}) {
+  const auto& all = Scripts::all();
+  auto scripts = kind_.scripts;
+  if (scripts.empty()) scripts = {&all.acquire, &all.renew, &all.release, &all.inspect};
+  for (const auto* script : scripts) {
     plan.greetings.push_back({.bytes = command({"SCRIPT", "LOAD", script->text})});
   }
   plan.on_open = [first = first_open_] {
@@ -57,13 +58,15 @@ Server::~Server() {
   if (messages_) loop_.remove(messages_);
 }
 
+std::vector<Link::Greeting> log_in(const Access& access) {
+  if (access.password.empty()) return {};
+  return {{.bytes = access.user.empty() ? command({"AUTH", access.password})
+                                        : command({"AUTH", access.user, access.password}),
+           .must = true}};
+}
+
 std::vector<Link::Greeting> Server::greetings(const Access& access) const {
-  std::vector<Link::Greeting> list;
-  if (!access.password.empty() && !access.user.empty()) {
-    list.push_back({.bytes = command({"AUTH", access.user, access.password}), .must = true});
-  } else if (!access.password.empty()) {
-    list.push_back({.bytes = command({"AUTH", access.password}), .must = true});
-  }
+  auto list = log_in(access);
   if (access.database != 0) {
     list.push_back({.bytes = command({"SELECT", std::to_string(access.database)}), .must = true});
   }
@@ -89,30 +92,24 @@ std::vector<Link::Greeting> Server::listening() const {
   return list;
 }
 
-void Server::send(std::string bytes, Call how, Then then) {
+void Server::send(std::string bytes, Call how, Then then, int replies) {
   loop_.post(commands_, {.bytes = std::move(bytes),
                          .deadline = how.deadline,
                          .urgent = !how.caller_waits,
+                         .replies = replies,
                          .done = std::move(then)});
 }
 
 void Server::run(const Script& script, Words words, Call how, Then then, bool asking) {
   const auto post = [this, asking, how](std::string bytes, Then done) {
+    if (!asking) return send(std::move(bytes), how, std::move(done));
     // In one piece: ASKING is for the very next command of the connection.
-    if (asking) bytes.insert(0, command({"ASKING"}));
-    loop_.post(commands_, {.bytes = std::move(bytes),
-                           .deadline = how.deadline,
-                           .urgent = !how.caller_waits,
-                           .replies = asking ? 2 : 1,
-                           .done = std::move(done)});
+    send(command({"ASKING"}) + bytes, how, std::move(done), 2);
   };
   auto bytes = call(script, words, false);
   post(std::move(bytes),
        [post, &script, words = std::move(words), then = std::move(then)](Outcome outcome) {
-         if (outcome.reply && is_error(*outcome.reply) &&
-             error_code(text_of(*outcome.reply)) == "NOSCRIPT") {
-           return post(call(script, words, true), then);
-         }
+         if (is_unknown_script(outcome)) return post(call(script, words, true), then);
          then(std::move(outcome));
        });
 }

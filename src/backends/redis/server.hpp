@@ -14,12 +14,17 @@
 
 namespace interlock::redis {
 
+/// How a connection begins if there is a password.
+std::vector<Link::Greeting> log_in(const Access& access);
+
 class Server {
  public:
   /// How it differs from any other.
   struct Kind {
     bool master_only = false;  ///< asks it for its role, and leaves a replica at once
     bool sharded = false;      ///< the channel is of a cluster's shard
+    /// What to load when a connection opens; none: all that a single server needs.
+    std::vector<const Script*> scripts{};
   };
   /// `wake`: called with every owner that a message names, without any lock.
   Server(Loop& loop, std::string name, const Endpoint& endpoint, const Access& access,
@@ -34,7 +39,8 @@ class Server {
 
   using Then = std::function<void(Outcome)>;
 
-  void send(std::string bytes, Call how, Then then);
+  /// `replies`: how many come, of which the last one counts.
+  void send(std::string bytes, Call how, Then then, int replies = 1);
   /// By its hash, and in full if the server does not know it (any more).
   /// `asking`: a cluster's node is to serve a slot that is on its way to it.
   void run(const Script& script, Words words, Call how, Then then, bool asking = false);

@@ -8,6 +8,26 @@
 
 namespace interlock::redis {
 
+/// The fences of a claim, gathered from its pieces.
+class Store::Fences {
+ public:
+  void add(const Piece& piece, const Answer& answer) {
+    const auto& parts = piece.claim.parts;
+    for (std::size_t i = 0; i < parts.size() && i < answer.fences.size(); ++i)
+      found_[parts[i].resource] = answer.fences[i];
+  }
+  /// In the order of the claim's parts; none if there were none.
+  [[nodiscard]] std::vector<Fence> of(const Claim& claim) {
+    std::vector<Fence> fences;
+    if (found_.empty()) return fences;
+    for (const auto& part : claim.parts) fences.push_back(found_[part.resource]);
+    return fences;
+  }
+
+ private:
+  std::map<std::string, Fence> found_;
+};
+
 /// Takes the pieces of a claim in the order of their slots, as everybody does, so that no two wait
 /// for each other. What was taken stays taken while a later piece waits: every heartbeat asks for
 /// all of it again, which keeps it. If a piece can't be had, the others are given back in reverse.
@@ -25,12 +45,9 @@ class Store::Sequence : public std::enable_shared_from_this<Sequence> {
  private:
   void answered(Answer answer) {
     if (answer.verdict == Verdict::granted) {
-      const auto& parts = pieces_[at_]->claim.parts;
-      for (std::size_t i = 0; i < parts.size() && i < answer.fences.size(); ++i)
-        fences_[parts[i].resource] = answer.fences[i];
+      fences_.add(*pieces_[at_], answer);
       if (++at_ < pieces_.size()) return next();
-      answer.fences.clear();
-      for (const auto& part : claim_.parts) answer.fences.push_back(fences_[part.resource]);
+      answer.fences = fences_.of(claim_);
     } else if (answer.verdict == Verdict::busy) {
       return give_back(std::move(answer));
     }
@@ -53,7 +70,7 @@ class Store::Sequence : public std::enable_shared_from_this<Sequence> {
   const std::vector<PiecePtr> pieces_;
   const Reply reply_;
   std::size_t at_ = 0;
-  std::map<std::string, Fence> fences_;
+  Fences fences_;
 };
 
 /// The same call for all pieces at once.
@@ -69,15 +86,12 @@ class Store::Round {
   void answered(const Piece& piece, Answer answer) {
     {
       const std::lock_guard lock(mutex_);
-      for (std::size_t i = 0; i < piece.claim.parts.size() && i < answer.fences.size(); ++i)
-        fences_[piece.claim.parts[i].resource] = answer.fences[i];
+      fences_.add(piece, answer);
       if (!answer_ || rank(answer.verdict) < rank(answer_->verdict)) answer_ = std::move(answer);
       if (--left_ > 0) return;
     }
     answer_->fences.clear();
-    if (answer_->verdict == Verdict::granted && !fences_.empty()) {
-      for (const auto& part : claim_.parts) answer_->fences.push_back(fences_[part.resource]);
-    }
+    if (answer_->verdict == Verdict::granted) answer_->fences = fences_.of(claim_);
     reply_(std::move(*answer_));
   }
 
@@ -92,7 +106,7 @@ class Store::Round {
   const Claim claim_;
   const Reply reply_;
   std::optional<Answer> answer_;
-  std::map<std::string, Fence> fences_;
+  Fences fences_;
 };
 
 Store::Store(std::unique_ptr<Common> common, std::unique_ptr<Realm> realm, Traits traits)
@@ -186,31 +200,25 @@ void Store::confirm(const PiecePtr& piece, const Answer& answer, const Reply& re
 }
 
 void Store::renew(const Claim& claim, Call call, Reply reply) {
-  try {
-    const auto pieces = cut(claim, false, call);
-    if (pieces.size() == 1) return run(Scripts::all().renew, pieces.front(), std::move(reply));
-    const auto round = std::make_shared<Round>(
-        pieces.size(), std::vector{Verdict::lost, Verdict::unknown, Verdict::granted}, claim,
-        std::move(reply));
-    for (const auto& piece : pieces) {
-      run(Scripts::all().renew, piece,
-          [round, piece](Answer answer) { round->answered(*piece, std::move(answer)); });
-    }
-  } catch (const Error& error) {
-    reply(Answer::failed(error));
-  }
+  run_all(Scripts::all().renew, {Verdict::lost, Verdict::unknown, Verdict::granted}, claim, call,
+          std::move(reply));
 }
 
 void Store::release(const Claim& claim, Call call, Reply reply) {
+  run_all(Scripts::all().release,
+          {Verdict::unknown, Verdict::granted, Verdict::queued, Verdict::lost}, claim, call,
+          std::move(reply));
+}
+
+void Store::run_all(const Script& script, std::vector<Verdict> order, const Claim& claim, Call call,
+                    Reply reply) {
   try {
     const auto pieces = cut(claim, false, call);
-    if (pieces.size() == 1) return run(Scripts::all().release, pieces.front(), std::move(reply));
-    const auto round = std::make_shared<Round>(
-        pieces.size(),
-        std::vector{Verdict::unknown, Verdict::granted, Verdict::queued, Verdict::lost}, claim,
-        std::move(reply));
+    if (pieces.size() == 1) return run(script, pieces.front(), std::move(reply));
+    const auto round =
+        std::make_shared<Round>(pieces.size(), std::move(order), claim, std::move(reply));
     for (const auto& piece : pieces) {
-      run(Scripts::all().release, piece,
+      run(script, piece,
           [round, piece](Answer answer) { round->answered(*piece, std::move(answer)); });
     }
   } catch (const Error& error) {

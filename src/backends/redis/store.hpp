@@ -55,6 +55,7 @@ class Store final : public Backend {
     Call call;
   };
   using PiecePtr = std::shared_ptr<const Piece>;
+  class Fences;
   class Sequence;
   class Round;
 
@@ -63,6 +64,9 @@ class Store final : public Backend {
   /// Waits for the replicas; gives the grant back if too few of them have it.
   void confirm(const PiecePtr& piece, const Answer& answer, const Reply& reply);
   void run(const Script& script, const PiecePtr& piece, Reply reply);
+  /// The same for all pieces at once. Of their answers, the first one in this order counts.
+  void run_all(const Script& script, std::vector<Verdict> order, const Claim& claim, Call call,
+               Reply reply);
 
   Traits traits_;
   std::unique_ptr<Common> common_;
