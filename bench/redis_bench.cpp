@@ -249,13 +249,7 @@ double server_ns(Bare& bare, const std::function<void()>& run) {
   return usec / calls * 1e3;
 }
 
-}  // namespace
-
-int main() {
-  servers::RedisServer server;
-  const auto url = server.url();
-  Bare bare(server.port());
-
+void show_handoff(const std::string& url, Bare& bare) {
   for (const int processes : {2, 16}) {
     bench::show(bench::in_turns(
         {.name = "redis: handoff, " + std::to_string(processes) + " processes on one lock",
@@ -271,34 +265,36 @@ int main() {
           return bench::median(std::move(times));
         }));
   }
-  {
-    const auto ours = crowd(16, 200, Duration::zero(), [&](int rounds, const auto& section) {
-      const auto locks = connect(url);
-      const Mutex mutex(locks, "hot");
-      for (int i = 0; i < rounds; ++i) {
-        auto lease = mutex.acquire();
-        section();
-      }
-    });
-    const auto polling = crowd(16, 3, Duration::zero(), [&](int rounds, const auto& section) {
-      Bare poller(server.port());
-      const auto token = std::to_string(::getpid());
-      for (int i = 0; i < rounds; ++i) {
-        while (poller.call({"SET", "polled", token, "NX", "PX", "30000"})->type == REDIS_REPLY_NIL)
-          std::this_thread::sleep_for(50ms);
-        section();
-        poller.call({"DEL", "polled"});
-      }
-    });
-    bench::show({.name = "redis: handoffs, 16 processes on one lock",
-                 .ours = rate_of(ours),
-                 .baseline_name = "the same with polling at 50 ms",
-                 .baseline = rate_of(polling),
-                 .least = 50,
-                 .rate = true});
-  }
+}
 
-  const auto locks = connect(url);
+void show_crowd(const std::string& url, int port) {
+  const auto ours = crowd(16, 200, Duration::zero(), [&](int rounds, const auto& section) {
+    const auto locks = connect(url);
+    const Mutex mutex(locks, "hot");
+    for (int i = 0; i < rounds; ++i) {
+      auto lease = mutex.acquire();
+      section();
+    }
+  });
+  const auto polling = crowd(16, 3, Duration::zero(), [&](int rounds, const auto& section) {
+    Bare poller(port);
+    const auto token = std::to_string(::getpid());
+    for (int i = 0; i < rounds; ++i) {
+      while (poller.call({"SET", "polled", token, "NX", "PX", "30000"})->type == REDIS_REPLY_NIL)
+        std::this_thread::sleep_for(50ms);
+      section();
+      poller.call({"DEL", "polled"});
+    }
+  });
+  bench::show({.name = "redis: handoffs, 16 processes on one lock",
+               .ours = rate_of(ours),
+               .baseline_name = "the same with polling at 50 ms",
+               .baseline = rate_of(polling),
+               .least = 50,
+               .rate = true});
+}
+
+void show_cycle(const Client& locks, Bare& bare) {
   const Mutex mutex(locks, "billing:invoice-42");
   bench::show(bench::in_turns(
       {.name = "redis: acquire + release",
@@ -308,7 +304,9 @@ int main() {
        .most = 1.15},
       15, [&] { return per_cycle(1000, [&] { auto lease = mutex.acquire(); }); },
       [&] { return per_cycle(1000, [&] { bare.cycle("bare"); }); }));
+}
 
+void show_threads(const Client& locks, int port) {
   bench::show(bench::in_turns(
       {.name = "redis: 64 threads, distinct locks, one client",
        .ours = 0,
@@ -324,12 +322,14 @@ int main() {
       },
       [&] {
         return rate_of_threads([&](int i) -> std::function<void()> {
-          return [own = std::make_shared<Bare>(server.port()), key = "bare-" + std::to_string(i)] {
+          return [own = std::make_shared<Bare>(port), key = "bare-" + std::to_string(i)] {
             own->cycle(key);
           };
         });
       }));
+}
 
+void show_coroutines(const Client& locks, int port) {
   bench::show(bench::in_turns(
       {.name = "redis: 1,000 coroutines, distinct locks",
        .ours = 0,
@@ -337,66 +337,86 @@ int main() {
        .baseline = 0,
        .least = 0.6,
        .rate = true},
-      5, [&] { return rate_of_coroutines(locks); },
-      [&] { return rate_of_pipeline(server.port()); }));
+      5, [&] { return rate_of_coroutines(locks); }, [&] { return rate_of_pipeline(port); }));
+}
 
-  {
-    const auto set_sha = std::string(bare.call({"SCRIPT", "LOAD", kSetAndFence})->str);
-    const auto delete_sha = std::string(bare.call({"SCRIPT", "LOAD", kCompareAndDelete})->str);
-    const Mutex own(locks, "s");
-    bench::show(bench::in_turns(
-        {.name = "redis: server time, acquire + release",
-         .ours = 0,
-         .baseline_name = "scripts: SET, TIME, SET; compare-and-delete",
-         .baseline = 0,
-         .most = 1.25},
-        9, [&] { return 2 * server_ns(bare, [&] { auto held = own.acquire(); }); },
-        [&] {
-          return 2 * server_ns(bare, [&] {
-                   bare.call({"EVALSHA", set_sha, "2", "plain", "plain:fence", kToken, "30000"});
-                   bare.call({"EVALSHA", delete_sha, "1", "plain", kToken});
-                 });
-        }));
-  }
+void show_server_time(const Client& locks, Bare& bare) {
+  const auto set_sha = std::string(bare.call({"SCRIPT", "LOAD", kSetAndFence})->str);
+  const auto delete_sha = std::string(bare.call({"SCRIPT", "LOAD", kCompareAndDelete})->str);
+  const Mutex own(locks, "s");
+  bench::show(bench::in_turns(
+      {.name = "redis: server time, acquire + release",
+       .ours = 0,
+       .baseline_name = "scripts: SET, TIME, SET; compare-and-delete",
+       .baseline = 0,
+       .most = 1.25},
+      9, [&] { return 2 * server_ns(bare, [&] { auto held = own.acquire(); }); },
+      [&] {
+        return 2 * server_ns(bare, [&] {
+                 bare.call({"EVALSHA", set_sha, "2", "plain", "plain:fence", kToken, "30000"});
+                 bare.call({"EVALSHA", delete_sha, "1", "plain", kToken});
+               });
+      }));
+}
 
-  {
-    constexpr int kLeases = 10'000;
-    const auto many = connect(url);
-    rusage before{};
-    const auto memory = [] {
-      std::ifstream file("/proc/self/statm");
-      double size = 0;
-      double resident = 0;
-      file >> size >> resident;
-      return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
-    };
-    const double bytes = memory();
-    std::vector<Lease> leases;
-    leases.reserve(kLeases);
-    for (int i = 0; i < kLeases; ++i)
-      leases.push_back(Mutex(many, "held-" + std::to_string(i)).acquire());
-    const double each = (memory() - bytes) / kLeases;
-    std::this_thread::sleep_for(11s);  // renewals are spread from here on
-    ::getrusage(RUSAGE_SELF, &before);
-    const double server_before = cpu_us(server.process().pid());
-    const auto begin = now_ns();
-    std::this_thread::sleep_for(20s);
-    rusage after{};
-    ::getrusage(RUSAGE_SELF, &after);
-    const auto us = [](const timeval& t) {
-      return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_usec);
-    };
-    const double client =
-        us(after.ru_utime) + us(after.ru_stime) - us(before.ru_utime) - us(before.ru_stime);
-    const double both = client + cpu_us(server.process().pid()) - server_before;
-    bench::show({.name = "redis: 10,000 leases of 30 s, CPU of both",
-                 .ours = both * 1e3,
-                 .baseline_name = "a core",
-                 .baseline = static_cast<double>(now_ns() - begin),
-                 .most = 0.03});
-    std::printf("%-46s %8.0f B   %-44s %10s   %6.2fx (bar <= 1x) %s\n", "redis: memory of a lease",
-                each, "1.5 KB", "", each / 1536, each <= 1536 ? "ok" : "MISSES THE BAR");
-    std::printf("%-46s %10s\n", "redis: connections, all clients of this run",
-                info(bare, "clients", "connected_clients:").c_str());
-  }
+void show_many_leases(const std::string& url, pid_t server, Bare& bare) {
+  constexpr int kLeases = 10'000;
+  const auto many = connect(url);
+  rusage before{};
+  const auto memory = [] {
+    std::ifstream file("/proc/self/statm");
+    double size = 0;
+    double resident = 0;
+    file >> size >> resident;
+    return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  };
+  const double bytes = memory();
+  std::vector<Lease> leases;
+  leases.reserve(kLeases);
+  for (int i = 0; i < kLeases; ++i)
+    leases.push_back(Mutex(many, "held-" + std::to_string(i)).acquire());
+  const double each = (memory() - bytes) / kLeases;
+  std::this_thread::sleep_for(11s);  // renewals are spread from here on
+  ::getrusage(RUSAGE_SELF, &before);
+  const double server_before = cpu_us(server);
+  const auto begin = now_ns();
+  std::this_thread::sleep_for(20s);
+  rusage after{};
+  ::getrusage(RUSAGE_SELF, &after);
+  const auto us = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_usec);
+  };
+  const double client =
+      us(after.ru_utime) + us(after.ru_stime) - us(before.ru_utime) - us(before.ru_stime);
+  const double both = client + cpu_us(server) - server_before;
+  bench::show({.name = "redis: 10,000 leases of 30 s, CPU of both",
+               .ours = both * 1e3,
+               .baseline_name = "a core",
+               .baseline = static_cast<double>(now_ns() - begin),
+               .most = 0.03});
+  std::printf("%-46s %8.0f B   %-44s %10s   %6.2fx (bar <= 1x) %s\n", "redis: memory of a lease",
+              each, "1.5 KB", "", each / 1536, each <= 1536 ? "ok" : "MISSES THE BAR");
+  std::printf("%-46s %10s\n", "redis: connections, all clients of this run",
+              info(bare, "clients", "connected_clients:").c_str());
+}
+
+}  // namespace
+
+/// With an argument: only the figures that have it in their names.
+int main(int argc, char** argv) {
+  const auto wanted = [&](std::string_view name) {
+    return argc < 2 || name.find(argv[1]) != std::string_view::npos;
+  };
+  servers::RedisServer server;
+  const auto url = server.url();
+  Bare bare(server.port());
+  // These fork, and have to come before there are threads.
+  if (wanted("handoff")) show_handoff(url, bare);
+  if (wanted("crowd")) show_crowd(url, server.port());
+  const auto locks = connect(url);
+  if (wanted("cycle")) show_cycle(locks, bare);
+  if (wanted("threads")) show_threads(locks, server.port());
+  if (wanted("coroutines")) show_coroutines(locks, server.port());
+  if (wanted("server time")) show_server_time(locks, bare);
+  if (wanted("leases")) show_many_leases(url, server.process().pid(), bare);
 }

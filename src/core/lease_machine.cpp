@@ -6,11 +6,23 @@
 
 namespace interlock::core {
 
+namespace {
+
+// When to renew what was asked for at `sent`. A little early, at one of a few moments that all leases
+// of a process share: ten thousand of them are renewed in batches, not in ten thousand turns.
+TimePoint renewal_of(TimePoint sent, Duration ttl) {
+  const auto moment = std::max(Duration(1), ttl / 96);
+  const auto at = (sent + ttl / 3).time_since_epoch();
+  return TimePoint(at - at % moment);
+}
+
+}  // namespace
+
 LeaseMachine::LeaseMachine(Plan plan, TimePoint sent, TimePoint now)
     : plan_(std::move(plan)),
       acquired_(now),
       valid_until_(sent + plan_.ttl - plan_.drift(plan_.ttl)),
-      renew_at_(plan_.renew ? sent + plan_.ttl / 3 : TimePoint::max()) {}
+      renew_at_(plan_.renew ? renewal_of(sent, plan_.ttl) : TimePoint::max()) {}
 
 LeaseMachine::Step LeaseMachine::tick(TimePoint now) {
   if (state_ != LeaseState::held) return {};
@@ -44,7 +56,7 @@ LeaseMachine::Step LeaseMachine::renewed(TimePoint now, TimePoint sent, Duration
   const bool renewing = renew_at_ != TimePoint::max();
   if (verdict == Verdict::granted) {
     valid_until_ = std::max(valid_until_, sent + ttl - plan_.drift(ttl));
-    if (renewing) renew_at_ = sent + plan_.ttl / 3;
+    if (renewing) renew_at_ = renewal_of(sent, plan_.ttl);
   } else if (renewing) {
     renew_at_ = std::min(renew_at_, now + plan_.ttl / 12);
   }

@@ -7,19 +7,65 @@
 -- Answer the fence as a number, or { 'granted', fences… }, { 'queued', ahead, look again in ms },
 --        { 'busy' }, { 'lost' }, { 'wrong', part, mode, capacity, label }
 --
--- This first part is nearly all there is to do for nearly every claim: one exclusive lock, no
--- identity, nothing to take over. Each call here costs every user.
-if not ARGV[4] and redis.call('EXISTS', KEYS[2]) == 0 and
-    redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
-  local t = redis.call('TIME')
-  local us = t[1] * 1000000 + t[2]
-  local fence = string.format('%.0f', us)
-  local last = redis.call('GETSET', KEYS[4], fence)
-  if last and last >= fence then  -- as many digits, so text compares like numbers
-    us = last + 1
-    fence = string.format('%.0f', us)
-    redis.call('SET', KEYS[4], fence)
+-- This first part is all there is to do for nearly every claim: one exclusive lock, no identity,
+-- nothing to take over; nobody waits, or those who do want the same. Each call here costs every user.
+if not ARGV[4] then
+  local call, sub = redis.call, string.sub
+  local first = call('EXISTS', KEYS[2]) == 1 and call('ZRANGE', KEYS[2], 0, 0)[1]
+  if (not first or sub(first, 26) == ARGV[1] .. 'e') and
+      call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+    if first then
+      call('ZREM', KEYS[2], first)
+      call('HDEL', sub(KEYS[2], 1, -6) .. 'waiting', ARGV[1])
+    end
+    local t = call('TIME')
+    local us = t[1] * 1000000 + t[2]
+    local fence = string.format('%.0f', us)
+    local last = call('GETSET', KEYS[4], fence)
+    if last and last >= fence then  -- as many digits, so text compares like numbers
+      us = last + 1
+      fence = string.format('%.0f', us)
+      call('SET', KEYS[4], fence)
+    end
+    call('SET', KEYS[3], fence .. '\n' .. ARGV[1] .. '\n' .. ARGV[3], 'PX', ARGV[2])
+    return us
   end
-  redis.call('SET', KEYS[3], fence .. '\n' .. ARGV[1] .. '\n' .. ARGV[3], 'PX', ARGV[2])
-  return us
+
+  -- Held by one owner, or free and another one is first in line: into the queue, if it may.
+  if sub(ARGV[3], 1, 1) == '1' then
+    local waiting = sub(KEYS[2], 1, -6) .. 'waiting'
+    local t = call('TIME')
+    local us = t[1] * 1000000 + t[2]
+    local now = math.floor(us / 1000)
+    local holder, look = call('GET', KEYS[1]), nil
+    if holder and holder ~= ARGV[1] and sub(holder, 1, 1) ~= '+' then
+      look = call('PTTL', KEYS[1])
+      if string.match(call('GET', KEYS[3]) or '', '^%d+\n(%x+)') ~= holder then  -- another program's
+        look = look < 0 and 100 or math.min(look, 100)
+      end
+    elseif not holder and first and sub(first, 58) == 'e' then
+      local ends = string.match(call('HGET', waiting, sub(first, 26, 57)) or '', '^%d+')
+      look = ends and tonumber(ends) > now and ends - now
+    end
+    local entry = look and call('HGET', waiting, ARGV[1])
+    local ticket = entry and string.match(entry, '\n([^\n]*)')
+    local number
+    if look and not ticket then
+      number = string.format('%.0f', math.max(us, (call('GET', KEYS[4]) or 0) + 1))
+      local priority = string.match(ARGV[3], '^[^\n]*\n[^\n]*\n([^\n]*)')
+      ticket = '1' .. string.format('%08x', 2147483647 - priority) ..
+        string.format('%016.0f', number) .. ARGV[1] .. 'e'
+    end
+    if look and (holder or ticket > first) then
+      if number then call('SET', KEYS[4], number) end
+      call('ZADD', KEYS[2], 0, ticket)
+      call('HSET', waiting, ARGV[1], (now + 3000) .. '\n' .. ticket .. '\n' ..
+        sub(ticket, 10, 25) .. '\n' .. ARGV[1] .. '\n' .. ARGV[3])
+      call('PEXPIRE', KEYS[2], 6000)
+      call('PEXPIRE', waiting, 6000)
+      local ahead = call('ZRANK', KEYS[2], ticket)
+      if ahead == 1 then look = math.min(look, 500) end
+      return { 'queued', ahead, math.max(1, look) }
+    end
+  end
 end

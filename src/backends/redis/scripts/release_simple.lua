@@ -6,4 +6,23 @@ if not ARGV[4] and redis.call('GET', KEYS[1]) == ARGV[1] then
   redis.call('DEL', KEYS[1], KEYS[3])
   if redis.call('EXISTS', KEYS[2]) == 0 then return 1 end
   released = true
+  -- The usual waiter, who is there to hear of it.
+  local sub = string.sub
+  local ticket = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+  if sub(ticket, 1, 1) == '1' and sub(ticket, 58) == 'e' then
+    local waiting, by = sub(KEYS[2], 1, -6) .. 'waiting', sub(ticket, 26, 57)
+    local ends, rest, channel = string.match(redis.call('HGET', waiting, by) or '',
+      '^(%d+)(\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*).*)$')
+    local t = redis.call('TIME')
+    local now = math.floor((t[1] * 1000000 + t[2]) / 1000)
+    if ends and tonumber(ends) > now then
+      local heard = redis.pcall(sub(ARGV[2], 2, 2) == 'S' and 'SPUBLISH' or 'PUBLISH', channel, by)
+      if type(heard) == 'number' and heard > 0 then
+        if tonumber(ends) > now + 1000 then
+          redis.pcall('HSET', waiting, by, (now + 1000) .. rest)
+        end
+        return 1
+      end
+    end
+  end
 end
