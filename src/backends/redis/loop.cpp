@@ -131,7 +131,7 @@ void Loop::step_down() {
     return;
   }
   leader_ = Leader::nobody;
-  if (resting_ && needed()) background_.notify_one();
+  if (urgent_ > 0 || (resting_ && needed())) background_.notify_one();
 }
 
 void Loop::lead(Lock& lock, Signal& signal, TimePoint until) {
@@ -240,26 +240,30 @@ void Loop::wait(Signal& signal, TimePoint until, Finished& finished) {
   }
 }
 
+// While callers come and go it only looks now and then whether one of them still leads: to be told of
+// each would cost every call a switch of threads.
 void Loop::run() {
   auto grace = kGrace;
+  bool calls = false;  // in the last while
   Lock lock(mutex_);
   while (!stop_) {
     const auto may_lead = [this] { return stop_ || (leader_ == Leader::nobody && needed()); };
-    if (!may_lead()) {
+    if (!calls && !may_lead()) {
       resting_ = true;
       background_.wait(lock, may_lead);
       resting_ = false;
     }
-    if (!stop_ && urgent_ == 0) {
+    const auto turns = turns_;
+    if (!stop_ && (urgent_ == 0 || leader_ != Leader::nobody)) {
       // The next caller may be here in a moment, and would have to ask us to make way.
-      const auto turns = turns_;
-      background_.wait_for(lock, grace, [this] { return stop_ || urgent_ > 0; });
-      if (leader_ != Leader::nobody || (turns_ != turns && urgent_ == 0)) {
-        grace = std::min(grace * 2, kLongestGrace);
-        continue;
-      }
+      background_.wait_for(lock, grace,
+                           [this] { return stop_ || (urgent_ > 0 && leader_ == Leader::nobody); });
     }
-    if (stop_) break;
+    calls = turns_ != turns;
+    if (stop_ || !may_lead() || (calls && urgent_ == 0)) {
+      grace = std::min(grace * 2, kLongestGrace);
+      continue;
+    }
     leader_ = Leader::background;
     wanted_ = false;
     grace = kGrace;

@@ -9,6 +9,7 @@
 --
 -- This first part is all there is to do for nearly every claim: one exclusive lock, no identity,
 -- nothing to take over; nobody waits, or those who do want the same. Each call here costs every user.
+local KEYS, ARGV = KEYS, ARGV
 if not ARGV[4] then
   local call, sub = redis.call, string.sub
   local first = call('EXISTS', KEYS[2]) == 1 and call('ZRANGE', KEYS[2], 0, 0)[1]
@@ -20,11 +21,11 @@ if not ARGV[4] then
     end
     local t = call('TIME')
     local us = t[1] * 1000000 + t[2]
-    local fence = string.format('%.0f', us)
+    local fence = string.format('%d', us)
     local last = call('GETSET', KEYS[4], fence)
     if last and last >= fence then  -- as many digits, so text compares like numbers
       us = last + 1
-      fence = string.format('%.0f', us)
+      fence = string.format('%d', us)
       call('SET', KEYS[4], fence)
     end
     call('SET', KEYS[3], fence .. '\n' .. ARGV[1] .. '\n' .. ARGV[3], 'PX', ARGV[2])
@@ -51,7 +52,7 @@ if not ARGV[4] then
     local ticket = entry and string.match(entry, '\n([^\n]*)')
     local number
     if look and not ticket then
-      number = string.format('%.0f', math.max(us, (call('GET', KEYS[4]) or 0) + 1))
+      number = string.format('%d', math.max(us, (call('GET', KEYS[4]) or 0) + 1))
       local priority = string.match(ARGV[3], '^[^\n]*\n[^\n]*\n([^\n]*)')
       ticket = '1' .. string.format('%08x', 2147483647 - priority) ..
         string.format('%016.0f', number) .. ARGV[1] .. 'e'
