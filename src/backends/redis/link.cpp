@@ -27,11 +27,9 @@ void Link::reconnect(TimePoint now, Finished& finished) {
   if (socket_) drop(Error(Errc::unreachable, "the connection begins anew"), now, finished);
 }
 
-std::vector<Request> Link::abandon() {
-  std::vector<Request> requests;
-  for (; !sent_.empty(); sent_.pop_front()) requests.push_back(std::move(sent_.front().request));
-  for (; !waiting_.empty(); waiting_.pop_front()) requests.push_back(std::move(waiting_.front()));
-  return requests;
+void Link::abandon(Finished& finished) {
+  for (; !sent_.empty(); sent_.pop_front()) finish(sent_.front().request, {}, finished);
+  for (; !waiting_.empty(); waiting_.pop_front()) finish(waiting_.front(), {}, finished);
 }
 
 void Link::open(TimePoint now) {
@@ -55,7 +53,7 @@ void Link::advance(TimePoint now, Finished& finished) {
       ++it;
       continue;
     }
-    finished.add(*it, failure(Error(Errc::unreachable, "no connection in time"), false));
+    finish(*it, failure(Error(Errc::unreachable, "no connection in time"), false), finished);
     it = waiting_.erase(it);
   }
   try {
@@ -127,12 +125,11 @@ void Link::take(Response reply, Finished& finished) {
   if (!greeted_) return take_greeting(*reply, finished);
   if (sent_.empty()) {
     if (!plan_.on_push) throw Error(Errc::unreachable, "the server said something unasked");
-    finished.list.push_back({[tell = plan_.on_push](const Outcome& pushed) { tell(*pushed.reply); },
-                             {.reply = std::move(reply), .failure = {}}});
+    finished.list.push_back([tell = plan_.on_push, reply = std::move(reply)] { tell(*reply); });
     return;
   }
   if (--sent_.front().request.replies > 0) return;
-  finished.add(sent_.front().request, {.reply = std::move(reply), .failure = {}});
+  finish(sent_.front().request, {.reply = std::move(reply), .failure = {}}, finished);
   sent_.pop_front();
 }
 
@@ -148,8 +145,7 @@ void Link::take_greeting(const redisReply& reply, Finished& finished) {
   if (answered_ < plan_.greetings.size()) return;
   greeted_ = true;
   pause_ = {};
-  if (plan_.on_open)
-    finished.list.push_back({[tell = plan_.on_open](const Outcome&) { tell(); }, {}});
+  if (plan_.on_open) finished.list.push_back(plan_.on_open);
 }
 
 // Sent: the server may have done it all the same.
@@ -162,16 +158,16 @@ Outcome Link::failure(const Error& why, bool sent) const {
 void Link::drop(const Error& why, TimePoint now, Finished& finished) {
   socket_.reset();
   reader_.reset();
-  if (plan_.on_close)
-    finished.list.push_back({[tell = plan_.on_close](const Outcome&) { tell(); }, {}});
+  if (plan_.on_close) finished.list.push_back(plan_.on_close);
   greeted_ = opened_ = false;
   // Each of us at another time, so that a server that comes back is not overrun.
   pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);
   const auto half = pause_.count() / 2;
   retry_at_ = now + Duration(half + std::uniform_int_distribution<Duration::rep>(0, half)(random_));
-  for (; !sent_.empty(); sent_.pop_front()) finished.add(sent_.front().request, failure(why, true));
+  for (; !sent_.empty(); sent_.pop_front())
+    finish(sent_.front().request, failure(why, true), finished);
   for (; !waiting_.empty(); waiting_.pop_front()) {
-    finished.add(waiting_.front(), failure(why, false));
+    finish(waiting_.front(), failure(why, false), finished);
   }
   plan_next();
 }

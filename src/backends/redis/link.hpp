@@ -16,6 +16,7 @@
 
 #include "backends/redis/protocol.hpp"
 #include "backends/redis/socket.hpp"
+#include "core/io/connection.hpp"
 
 namespace interlock::redis {
 
@@ -30,22 +31,18 @@ struct Request {
   Done done{};
 };
 
-/// Requests that are over, to be told without any lock.
-struct Finished {
-  struct One {
-    Done done;
-    Outcome outcome;
-  };
-  std::vector<One> list;
-  int urgent = 0;  ///< how many of them were urgent
+using io::Finished;
 
-  void add(Request& request, Outcome outcome) {
-    if (request.urgent) ++urgent;
-    if (request.done) list.push_back({std::move(request.done), std::move(outcome)});
-  }
-};
+/// Notes that a request is over.
+inline void finish(Request& request, Outcome outcome, Finished& finished) {
+  if (request.urgent) ++finished.urgent;
+  if (!request.done) return;
+  finished.list.push_back([done = std::move(request.done), outcome = std::move(outcome)]() mutable {
+    done(std::move(outcome));
+  });
+}
 
-class Link {
+class Link final : public io::Connection {
  public:
   /// Sent first on every new connection.
   struct Greeting {
@@ -80,29 +77,19 @@ class Link {
   /// For the connections from now on.
   void set_greetings(std::vector<Greeting> greetings) { plan_.greetings = std::move(greetings); }
 
-  /// Hands out all that is under way, for good: nobody is told what came of it.
-  std::vector<Request> abandon();
-
-  /// Does what can be done now: connects, sends, gives up what took too long.
-  void advance(TimePoint now, Finished& finished);
-  /// The socket is ready; or, `soon`, it is worth to sleep for a moment until it is.
-  void ready(TimePoint now, Finished& finished, bool soon = false);
-  /// An answer is on its way, and nothing else to do.
-  [[nodiscard]] bool expects_answer() const noexcept {
-    return greeted_ && !sent_.empty() && out_.empty() && socket_->can_read_soon();
-  }
-
-  /// To poll: the descriptor (-1: none) and for what; and when to `advance` at the latest.
-  [[nodiscard]] int fd() const noexcept { return socket_ ? socket_->fd() : -1; }
-  [[nodiscard]] short events() const noexcept;
-  [[nodiscard]] TimePoint next() const noexcept { return next_; }
-
-  /// Somebody has to look after it.
-  [[nodiscard]] bool active() const noexcept {
+  void advance(TimePoint now, Finished& finished) override;
+  void ready(TimePoint now, Finished& finished, bool soon) override;
+  [[nodiscard]] int fd() const noexcept override { return socket_ ? socket_->fd() : -1; }
+  [[nodiscard]] short events() const noexcept override;
+  [[nodiscard]] TimePoint next() const noexcept override { return next_; }
+  [[nodiscard]] bool active() const noexcept override {
     return socket_ || plan_.keep_open || !waiting_.empty();
   }
-  /// Replies are owed.
-  [[nodiscard]] bool busy() const noexcept { return !sent_.empty() || !waiting_.empty(); }
+  [[nodiscard]] bool busy() const noexcept override { return !sent_.empty() || !waiting_.empty(); }
+  [[nodiscard]] bool expects_answer() const noexcept override {
+    return greeted_ && !sent_.empty() && out_.empty() && socket_->can_read_soon();
+  }
+  void abandon(Finished& finished) override;
 
  private:
   struct FreeReader {

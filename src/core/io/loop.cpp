@@ -1,4 +1,4 @@
-#include "backends/redis/loop.hpp"
+#include "core/io/loop.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -10,7 +10,7 @@
 
 #include "core/quiet_thread.hpp"
 
-namespace interlock::redis {
+namespace interlock::io {
 
 namespace {
 
@@ -47,50 +47,38 @@ void Loop::stop() {
   background_.notify_one();
   bell_.ring();
   thread_.join();
-  // Requests may hold on to whoever owns us: they must not be ours any more.
-  std::vector<Request> requests;
+  // What was asked for may hold on to whoever owns us: it must not be ours any more.
+  Finished dropped;
   std::vector<Post> posts;
   {
     const std::lock_guard lock(mutex_);
     posts.swap(posts_);
-    for (const auto& link : links_) {
-      for (auto& request : link->abandon()) requests.push_back(std::move(request));
-    }
+    for (const auto& connection : connections_) connection->abandon(dropped);
   }
 }
 
-Loop::Handle Loop::add(Link::Plan plan) {
-  auto link = std::make_shared<Link>(std::move(plan));
+void Loop::add(const Handle& connection) {
   {
     const std::lock_guard lock(mutex_);
-    links_.push_back(link);
+    connections_.push_back(connection);
   }
-  enqueue({.link = link, .request = {}, .change = [](Link&, TimePoint, Finished&) {}});
-  return link;
+  post([](TimePoint, Finished&) {}, false);
 }
 
-void Loop::remove(const Handle& link) {
+void Loop::remove(const Handle& connection) {
   const std::lock_guard lock(mutex_);
-  std::erase(links_, link);
+  std::erase(connections_, connection);
   if (polling_) bell_.ring();
 }
 
-void Loop::post(const Handle& link, Request request) {
-  enqueue({.link = link, .request = std::move(request), .change = {}});
-}
-
-void Loop::change(const Handle& link, std::function<void(Link&, TimePoint, Finished&)> what) {
-  enqueue({.link = link, .request = {}, .change = std::move(what)});
-}
-
-void Loop::enqueue(Post post) {
+void Loop::post(Post what, bool urgent) {
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
     // If nobody leads, the caller may be about to lend; or not, so the background thread has to know.
-    wake = leader_ == Leader::nobody && (resting_ || post.request.urgent);
-    if (post.request.urgent) ++urgent_;
-    posts_.push_back(std::move(post));
+    wake = leader_ == Leader::nobody && (resting_ || urgent);
+    if (urgent) ++urgent_;
+    posts_.push_back(std::move(what));
     if (polling_) bell_.ring();
   }
   if (wake) background_.notify_one();
@@ -139,7 +127,7 @@ void Loop::lead(Lock& lock, Signal& signal, TimePoint until) {
   while (true) {
     taken_.swap(posts_);
     alone_ = leader_ == Leader::lender && followers_.empty() && urgent_ == 0;
-    driven_ = links_;
+    driven_ = connections_;
     lock.unlock();
     const auto now = BootClock::now();
     take_posts(now, finished);
@@ -147,7 +135,7 @@ void Loop::lead(Lock& lock, Signal& signal, TimePoint until) {
     tell(finished);
     const bool over = signal.take() || signal.time_left(until) == Duration::zero();
     const bool watched = std::any_of(driven_.begin(), driven_.end(),
-                                     [](const Handle& link) { return link->active(); });
+                                     [](const Handle& connection) { return connection->active(); });
     driven_.clear();
     lock.lock();
     urgent_ -= std::exchange(finished.urgent, 0);
@@ -161,8 +149,8 @@ void Loop::lead(Lock& lock, Signal& signal, TimePoint until) {
 void Loop::tell(Finished& finished) {
   constexpr std::size_t kAtOnce = 8;
   for (std::size_t i = 0; i < finished.list.size(); ++i) {
-    auto one = std::move(finished.list[i]);  // the list may grow meanwhile
-    one.done(std::move(one.outcome));
+    const auto one = std::move(finished.list[i]);  // the list may grow meanwhile
+    one();
     if (i % kAtOnce != kAtOnce - 1) continue;
     {
       const std::lock_guard lock(mutex_);
@@ -174,25 +162,19 @@ void Loop::tell(Finished& finished) {
 }
 
 void Loop::take_posts(TimePoint now, Finished& finished) {
-  for (auto& post : taken_) {
-    if (post.change) {
-      post.change(*post.link, now, finished);
-    } else {
-      post.link->add(std::move(post.request));
-    }
-  }
+  for (const auto& post : taken_) post(now, finished);
   taken_.clear();
-  for (const auto& link : driven_) link->advance(now, finished);
+  for (const auto& connection : driven_) connection->advance(now, finished);
 }
 
 // A caller whose answer is all there is to wait for sleeps on that very socket. Whatever else happens
 // meanwhile is seen some milliseconds later at most.
 bool Loop::wait_for_answer(Signal& signal, TimePoint until, Finished& finished) {
-  Link* expected = nullptr;
-  for (const auto& link : driven_) {
-    if (link->fd() < 0 || !link->busy()) continue;
-    if (expected != nullptr || !link->expects_answer()) return false;
-    expected = link.get();
+  Connection* expected = nullptr;
+  for (const auto& connection : driven_) {
+    if (connection->fd() < 0 || !connection->busy()) continue;
+    if (expected != nullptr || !connection->expects_answer()) return false;
+    expected = connection.get();
   }
   if (expected == nullptr || signal.time_left(until) < kWorthSleeping) return false;
   expected->ready(BootClock::now(), finished, true);
@@ -205,10 +187,10 @@ void Loop::wait(Signal& signal, TimePoint until, Finished& finished) {
   fds.reserve(driven_.size() + 1);
   fds.push_back({.fd = bell_.fd(), .events = POLLIN, .revents = 0});
   auto next = TimePoint::max();
-  for (const auto& link : driven_) {
-    next = std::min(next, link->next());
-    const int fd = link->fd();
-    fds.push_back({.fd = fd, .events = fd < 0 ? short{0} : link->events(), .revents = 0});
+  for (const auto& connection : driven_) {
+    next = std::min(next, connection->next());
+    const int fd = connection->fd();
+    fds.push_back({.fd = fd, .events = fd < 0 ? short{0} : connection->events(), .revents = 0});
   }
   if (!signal.arm(bell_)) return;
   {
@@ -235,7 +217,7 @@ void Loop::wait(Signal& signal, TimePoint until, Finished& finished) {
     const auto now = BootClock::now();
     if (fds[0].revents != 0) bell_.silence();
     for (std::size_t i = 1; i < fds.size(); ++i) {
-      if (fds[i].revents != 0) driven_[i - 1]->ready(now, finished);
+      if (fds[i].revents != 0) driven_[i - 1]->ready(now, finished, false);
     }
   }
 }
@@ -272,4 +254,4 @@ void Loop::run() {
   }
 }
 
-}  // namespace interlock::redis
+}  // namespace interlock::io

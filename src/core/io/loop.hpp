@@ -1,0 +1,99 @@
+// Who drives the connections: whoever waits for a reply does it himself, one at a time (the
+// leader); the others sleep until their reply came or it is their turn to lead. When nobody waits
+// and there is something to do, a background thread leads.
+//
+// A single caller so pays for no thread but his own, and many share one system call.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/io/connection.hpp"
+
+namespace interlock::io {
+
+class Loop {
+ public:
+  Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  ~Loop() { stop(); }
+
+  /// Nobody may lend any more, and no request is told what came of it.
+  void stop();
+
+  using Handle = std::shared_ptr<Connection>;
+
+  // Any thread:
+  void add(const Handle& connection);
+  void remove(const Handle& connection);
+  /// Runs on the leader's thread, which alone may touch the connections; they are advanced after it.
+  /// `urgent`: nobody lends a thread until this is over, which Finished::urgent counts.
+  void post(Task<TimePoint, Finished&> what, bool urgent);
+
+  /// Backend::lend.
+  void lend(Signal& signal, TimePoint until);
+
+ private:
+  enum class Leader : std::uint8_t { nobody, lender, background };
+  struct Lender {
+    Signal* signal;
+    bool promoted = false;
+  };
+  /// Wakes the leader out of poll().
+  class Bell final : public Signal::Alarm {
+   public:
+    Bell();
+    Bell(const Bell&) = delete;
+    Bell& operator=(const Bell&) = delete;
+    ~Bell() override;
+    void ring() noexcept override;
+    void silence() const noexcept;
+    [[nodiscard]] int fd() const noexcept { return fd_; }
+
+   private:
+    int fd_;
+  };
+  using Post = Task<TimePoint, Finished&>;
+  using Lock = std::unique_lock<std::mutex>;
+
+  /// Until the signal is set or its time has come; as background, until it is wanted no more.
+  void lead(Lock& lock, Signal& signal, TimePoint until);
+  void step_down();
+  void take_posts(TimePoint now, Finished& finished);
+  void tell(Finished& finished);
+  /// Sleeps until something happens, and handles it.
+  void wait(Signal& signal, TimePoint until, Finished& finished);
+  bool wait_for_answer(Signal& signal, TimePoint until, Finished& finished);
+  [[nodiscard]] bool needed() const { return watched_ || !posts_.empty(); }
+  void run();
+
+  Bell bell_;
+  std::mutex mutex_;
+  // Guarded by the mutex:
+  std::vector<Post> posts_;
+  std::vector<Handle> connections_;
+  Leader leader_ = Leader::nobody;
+  std::list<Lender*> followers_;
+  bool polling_ = false;
+  bool wanted_ = false;      ///< the background thread should make way for a lender
+  bool watched_ = false;     ///< some connection is active
+  int urgent_ = 0;           ///< requests that no lender waits for
+  std::uint64_t turns_ = 0;  ///< how often somebody stepped down
+  bool stop_ = false;
+  bool resting_ = false;  ///< the background thread sleeps until it is needed
+  std::condition_variable background_;
+  // The leader's own:
+  std::vector<Post> taken_;
+  std::vector<Handle> driven_;
+  bool alone_ = false;  ///< nobody else wanted anything when it last looked
+  Signal never_;
+  std::thread thread_;
+};
+
+}  // namespace interlock::io
