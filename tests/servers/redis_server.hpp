@@ -181,6 +181,7 @@ class SentinelGroup {
     }
     throw std::runtime_error("no master");
   }
+  [[nodiscard]] std::vector<std::unique_ptr<RedisServer>>& servers() { return servers_; }
   [[nodiscard]] std::vector<std::unique_ptr<RedisServer>>& sentinels() { return sentinels_; }
 
  private:

@@ -184,17 +184,21 @@ void Store::confirm(const PiecePtr& piece, const Answer& answer, const Reply& re
     servers.front()->send(
         wait, piece->call, [this, piece, answer, reply, wanted](const Outcome& outcome) {
           if (!outcome.reply) return reply(Answer::failed(*outcome.failure));
-          if (!is_error(*outcome.reply) && number_of(*outcome.reply) >= wanted)
-            return reply(answer);
-          const auto got = is_error(*outcome.reply) ? 0 : number_of(*outcome.reply);
-          run(Scripts::all().release, piece, [this, reply, wanted, got](const Answer& released) {
-            reply(Answer::failed({Errc::unreachable,
-                                  std::to_string(got) + " of " + std::to_string(wanted) +
-                                      " replicas confirmed it, so it was given back",
-                                  {.resource = {},
-                                   .node = traits_.where,
-                                   .maybe_held = released.verdict == Verdict::unknown}}));
-          });
+          const bool refused = is_error(*outcome.reply);
+          const auto got = refused ? 0 : number_of(*outcome.reply);
+          if (got >= wanted) return reply(answer);
+          auto why = refused ? to_error(text_of(*outcome.reply), traits_.where)
+                             : Error(Errc::unreachable,
+                                     std::to_string(got) + " of " + std::to_string(wanted) +
+                                         " replicas confirmed it, so it was given back");
+          run(Scripts::all().release, piece,
+              [this, reply, why = std::move(why)](const Answer& released) {
+                reply(Answer::failed({why.errc(),
+                                      why.message(),
+                                      {.resource = {},
+                                       .node = traits_.where,
+                                       .maybe_held = released.verdict == Verdict::unknown}}));
+              });
         });
   });
 }

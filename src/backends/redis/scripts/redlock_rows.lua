@@ -58,7 +58,7 @@ drop_holder = function(row, record)
     if below then drop_hold(row, below) end
   elseif instead == '' then
     call('DEL', row.holders, row.ends)
-  elseif call('HEXISTS', row.holders, covered) == 1 then
+  elseif call('HGET', row.holders, covered) then
     local last = call('ZRANGE', row.ends, -1, -1, 'WITHSCORES')
     if #last > 0 and tonumber(last[2]) > now then
       row.value = '+shared'
