@@ -139,4 +139,10 @@ Error Votes::error(const std::string& what, const std::vector<std::string>& name
   return {Errc::refused, text, where};
 }
 
+std::string join(const std::vector<std::uint64_t>& numbers) {
+  std::string text;
+  for (const auto number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  return text;
+}
+
 }  // namespace interlock::redis

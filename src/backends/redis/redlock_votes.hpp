@@ -63,4 +63,7 @@ class Votes {
   std::vector<Vote> votes_;
 };
 
+/// Numbers as a script takes them.
+std::string join(const std::vector<std::uint64_t>& numbers);
+
 }  // namespace interlock::redis
