@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
@@ -26,35 +25,16 @@ namespace {
 
 std::string reason(int number) { return std::generic_category().message(number); }
 
-std::vector<Socket::Address> find(const Endpoint& endpoint, const std::string& name) {
-  std::vector<Socket::Address> found;
-  if (!endpoint.socket.empty()) {
-    auto& one = found.emplace_back();
-    auto* address = reinterpret_cast<sockaddr_un*>(&one.storage);
-    if (endpoint.socket.size() >= sizeof(address->sun_path)) {
-      throw Error(Errc::invalid, "the path of the Unix socket is too long",
-                  {.resource = {}, .node = name, .maybe_held = false});
-    }
-    address->sun_family = AF_UNIX;
-    std::memcpy(address->sun_path, endpoint.socket.c_str(), endpoint.socket.size() + 1);
-    one.size = sizeof(sockaddr_un);
-    return found;
-  }
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_ADDRCONFIG;
-  addrinfo* list = nullptr;
-  const int error = getaddrinfo(endpoint.host.c_str(), endpoint.port.c_str(), &hints, &list);
-  if (error != 0) {
-    throw Error(Errc::unreachable, std::string("can't find the host: ") + gai_strerror(error),
+io::Address to_address(const std::string& path, const std::string& name) {
+  io::Address found;
+  auto* address = reinterpret_cast<sockaddr_un*>(&found.storage);
+  if (path.size() >= sizeof(address->sun_path)) {
+    throw Error(Errc::invalid, "the path of the Unix socket is too long",
                 {.resource = {}, .node = name, .maybe_held = false});
   }
-  for (const auto* each = list; each != nullptr; each = each->ai_next) {
-    auto& one = found.emplace_back();
-    std::memcpy(&one.storage, each->ai_addr, each->ai_addrlen);
-    one.size = each->ai_addrlen;
-  }
-  freeaddrinfo(list);
+  address->sun_family = AF_UNIX;
+  std::memcpy(address->sun_path, path.c_str(), path.size() + 1);
+  found.size = sizeof(sockaddr_un);
   return found;
 }
 
@@ -65,12 +45,29 @@ void set(int fd, int level, int option, int value) {
 }  // namespace
 
 Socket::Socket(const Endpoint& endpoint, const Access& access)
-    : name_(endpoint.to_string()),
-      endpoint_(endpoint),
-      access_(access),
-      addresses_(find(endpoint, name_)),
-      tls_(nullptr, SSL_free) {
+    : name_(endpoint.to_string()), endpoint_(endpoint), access_(access), tls_(nullptr, SSL_free) {
+  if (endpoint.socket.empty()) {
+    resolution_.emplace(endpoint.host, endpoint.port);
+    (void)resolve();
+  } else {
+    addresses_.push_back(to_address(endpoint.socket, name_));
+    begin();
+  }
+}
+
+/// True when the addresses are known; it begins with them then.
+bool Socket::resolve() {
+  try {
+    wants_ = POLLIN;
+    auto found = resolution_->take();
+    if (!found) return false;
+    addresses_ = std::move(*found);
+  } catch (const Error& error) {
+    fail(error.message());
+  }
+  resolution_.reset();
   begin();
+  return true;
 }
 
 // With the first of the addresses that takes us.
@@ -125,6 +122,7 @@ void Socket::fail(const std::string& what) const {
 
 bool Socket::connect() {
   if (open_) return true;
+  if (resolution_ && !resolve()) return false;
   if (!connected_) {
     pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
     if (::poll(&ready, 1, 0) == 0) return false;

@@ -1,7 +1,6 @@
 // A non-blocking stream to a server: TCP or a Unix socket, with or without TLS.
 #pragma once
 
-#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <memory>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "backends/redis/address.hpp"
+#include "core/io/resolution.hpp"
 
 struct ssl_st;
 
@@ -18,18 +18,13 @@ namespace interlock::redis {
 /// Not thread-safe.
 class Socket {
  public:
-  struct Address {
-    sockaddr_storage storage{};
-    socklen_t size = 0;
-  };
-
   /// Begins to connect. Throws Error (unreachable) if that fails at once.
   Socket(const Endpoint& endpoint, const Access& access);
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
   ~Socket();
 
-  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] int fd() const noexcept { return resolution_ ? resolution_->fd() : fd_; }
   /// What to poll for, besides what the user of the stream waits for.
   [[nodiscard]] short wants() const noexcept { return wants_; }
 
@@ -48,6 +43,7 @@ class Socket {
   std::size_t write(const char* from, std::size_t size);
 
  private:
+  bool resolve();
   void begin();
   [[noreturn]] void fail(const std::string& what) const;
   bool shake_hands();
@@ -58,7 +54,8 @@ class Socket {
   std::string name_;
   Endpoint endpoint_;
   Access access_;
-  std::vector<Address> addresses_;
+  std::optional<io::Resolution> resolution_;  ///< while the host's addresses are not known
+  std::vector<io::Address> addresses_;
   std::size_t at_ = 0;  ///< which of them
   int fd_ = -1;
   short wants_ = 0;
