@@ -18,10 +18,10 @@ class SilentNameServer {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(53);
-    ::inet_pton(AF_INET, kAddress, &address.sin_addr);
+    ::inet_pton(AF_INET, address_.c_str(), &address.sin_addr);
     ready_ = ::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
     std::ofstream(directory_.path() / "resolv.conf")
-        << "nameserver " << kAddress << "\noptions timeout:15 attempts:2\n";
+        << "nameserver " << address_ << "\noptions timeout:15 attempts:2\n";
     ready_ = ready_ && run({"true"}) == 0;
   }
   SilentNameServer(const SilentNameServer&) = delete;
@@ -46,23 +46,29 @@ class SilentNameServer {
   }
 
  private:
-  static constexpr const char* kAddress = "127.0.0.77";
   [[nodiscard]] std::string output() const { return (directory_.path() / "output").string(); }
 
+  /// Of this process only.
+  const std::string address_ = "127.77." + std::to_string(::getpid() / 250 % 250) + "." +
+                               std::to_string(::getpid() % 250 + 1);
   TemporaryDirectory directory_;
   int fd_;
   bool ready_ = false;
 };
 
-// Expected: whoever waits is told within its time that the store is out of reach.
+// One node of three can't be found, nor is there an error. Expected: the other two decide meanwhile.
 TEST(Names, ASilentNameServerHoldsNobodyUp) {
   const SilentNameServer names;
   if (!names.ready()) GTEST_SKIP() << "this needs the rights of root";
+  const servers::RedisServer first;
+  const servers::RedisServer second;
   const auto begin = BootClock::now();
-  const int status = names.run({INTERLOCK_BIN, "--url", "redis://redis.example:6379?timeout=1s",
-                                "run", "-w", "1s", "job", "--", "true"});
-  EXPECT_EQ(status, 69) << names.said();
-  EXPECT_LT(BootClock::now() - begin, 10s) << "the resolver itself takes 30 s";
+  const int status = names.run(
+      {INTERLOCK_BIN, "--url",
+       "redlock://redis.example:6379," + first.address() + "," + second.address() + "?timeout=5s",
+       "run", "-w", "5s", "job", "--", "true"});
+  EXPECT_EQ(status, 0) << names.said();
+  EXPECT_LT(BootClock::now() - begin, 20s) << "the resolver itself takes 30 s";
 }
 
 }  // namespace
