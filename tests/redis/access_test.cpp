@@ -193,6 +193,19 @@ TEST_F(AccessTest, NoErrorShowsASecret) {
   }
 }
 
+// A server that does not know AUTH repeats all of it. Expected: not the password.
+TEST(Secrets, AreNotRepeatedAfterAServer) {
+  const servers::RedisServer server({"--rename-command", "AUTH", ""});
+  try {
+    (void)Mutex(connect("redis://me:hush-hush@" + server.address()), "r").try_acquire();
+    ADD_FAILURE() << "it knows no users";
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("AUTH"), std::string::npos) << what;
+    EXPECT_EQ(what.find("hush"), std::string::npos) << what;
+  }
+}
+
 // A key that is no lock, and one that another program holds as a lock. Expected: the first is
 // refused by name and left alone, the second is busy and left alone.
 TEST_F(AccessTest, KeysOfOthersAreLeftAlone) {

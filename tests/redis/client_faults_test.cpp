@@ -126,5 +126,39 @@ TEST_F(ClientFaults, TheKilledLeaveNothingBehind) {
   EXPECT_TRUE(eventually([&] { return keys() == kOnlyTheFence; })) << keys();
 }
 
+// Killed while it waits for a lock that is freed then. Expected: once its place is given up, the name is
+// free for any kind of lock.
+TEST_F(ClientFaults, AKilledWaiterDoesNotDecideWhatTheNameIsUsedFor) {
+  auto lease = Mutex(onlooker(), "r", {.ttl = 600s}).acquire();
+  auto killed = queued_holder("r");
+  killed.kill();
+  lease.release();
+  EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
+  EXPECT_TRUE(Semaphore(onlooker(), "r", 2).try_acquire());
+}
+
+// A waiter whose client makes other calls all the time. Expected: it is woken all the same, and does not
+// have to find out by itself, which takes half a second or more.
+TEST_F(ClientFaults, AWaiterOfABusyClientIsWoken) {
+  constexpr int kRounds = 20;
+  const auto busy = connect(url());
+  std::jthread calls([mutex = Mutex(busy, "other")](const std::stop_token& stop) {
+    while (!stop.stop_requested()) auto lease = mutex.acquire();
+  });
+  const auto begin = BootClock::now();
+  for (int i = 0; i < kRounds; ++i) {
+    auto lease = Mutex(onlooker(), "r", {.ttl = 600s}).acquire();
+    std::promise<Attempt> granted;
+    auto next = granted.get_future();
+    Mutex(busy, "r", {.ttl = 600s}).acquire({}, [&](Attempt attempt) {
+      granted.set_value(std::move(attempt));
+    });
+    EXPECT_TRUE(eventually([&] { return waiters("r") == 1; }));
+    lease.release();
+    EXPECT_TRUE(next.get());
+  }
+  EXPECT_LT(BootClock::now() - begin, kRounds * 250ms);
+}
+
 }  // namespace
 }  // namespace interlock::redis_tests

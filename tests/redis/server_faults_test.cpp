@@ -252,6 +252,28 @@ TEST_F(ServerFaults, AFullServerRefusesNewLocksAndKeepsOldOnes) {
   EXPECT_TRUE(Mutex(client, "new").try_acquire());
 }
 
+// The same for those who wait already. Expected: they go on waiting, and get it in their turn.
+TEST_F(ServerFaults, AFullServerStillServesThoseWhoWait) {
+  const auto client = connect(url());
+  auto lease = Mutex(client, "mutex", kPatient).acquire();
+  auto write = RwLock(client, "rw", kPatient).write();
+  Waiting next(Mutex(onlooker(), "mutex", kPatient));
+  Waiting after(Mutex(onlooker(), "mutex", kPatient));
+  Waiting reader(RwLock(onlooker(), "rw", kPatient).reader());
+  EXPECT_TRUE(eventually([&] { return waiters("mutex") == 2 && waiters("rw") == 1; }));
+  EXPECT_EQ(console()("CONFIG SET maxmemory 1"), "OK");
+  // Longer than a place in the queue lasts without a sign of life.
+  const auto until = BootClock::now() + 4s;
+  EXPECT_TRUE(eventually([&] { return BootClock::now() > until; }));
+  EXPECT_EQ(waiters("mutex"), 2U);
+  EXPECT_EQ(waiters("rw"), 1U);
+  lease.release();
+  write.release();
+  next.lease().release();
+  after.lease().release();
+  reader.lease().release();
+}
+
 // Fences grow across everything that can happen to one server.
 TEST_F(ServerFaults, FencesGrowWhateverHappensToTheServer) {
   const Mutex mutex(connect(url()), "r", kPatient);
@@ -273,6 +295,10 @@ TEST_F(ServerFaults, FencesGrowWhateverHappensToTheServer) {
   grows("after an orderly restart");
   console()("DEL " + std::string(kOnlyTheFence));
   grows("after the counter was deleted");
+  for (const std::string value : {"99", "nonsense"}) {
+    console()({"SET", kOnlyTheFence, value});
+    grows("after somebody else wrote to the counter");
+  }
   // A server whose clock stands behind what it has granted, as after a failover.
   console()({"SET", kOnlyTheFence, std::to_string(last.value + 3'600'000'000)});
   last.value += 3'600'000'000;

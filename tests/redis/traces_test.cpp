@@ -113,6 +113,29 @@ TEST_F(Traces, WhatEndsByItselfLeavesNothing) {
   EXPECT_TRUE(eventually([&] { return keys() == kOnlyTheFence; })) << keys();
 }
 
+// The one with the long TTL goes, and the one with the short TTL is never heard of again. Expected:
+// everything ends with the short TTL, also for programs that only look at the lock's key.
+TEST_F(Traces, TheLockEndsWithTheLastOfItsHolders) {
+  auto brief = RwLock(onlooker(), "r", {.ttl = 5s, .renew = false}).read();
+  auto longer = RwLock(onlooker(), "r", {.ttl = 600s}).read();
+  auto slot = Semaphore(onlooker(), "s", 2, {.ttl = 5s, .renew = false}).acquire();
+  auto other = Semaphore(onlooker(), "s", 2, {.ttl = 600s}).acquire();
+  longer.release();
+  other.release();
+  for (const std::string name : {"interlock:r", "{interlock:r}:holders", "{interlock:r}:ends",
+                                 "interlock:s", "{interlock:s}:holders", "{interlock:s}:ends"}) {
+    EXPECT_LE(std::stoi(console()("PTTL " + name)), 5000) << name;
+  }
+}
+
+// Expected: what says that it is held, while nobody holds it, keeps nobody out.
+TEST_F(Traces, ALockWithoutHoldersIsFree) {
+  for (const std::string value : {"+shared", "+same", "+slots:3"}) {
+    console()("SET interlock:r " + value);
+    EXPECT_TRUE(Mutex(onlooker(), "r").try_acquire()) << value;
+  }
+}
+
 // So many short locks, each of another name. Expected: DBSIZE is what it was before.
 TEST_F(Traces, ManyShortLocksLeaveTheServerAsItWas) {
   const int count = from_environment("INTERLOCK_TEST_LOCKS", 40'000);

@@ -18,6 +18,8 @@ namespace {
 constexpr auto kGrace = std::chrono::milliseconds(1);
 constexpr auto kLongestGrace = std::chrono::milliseconds(16);
 constexpr auto kWorthSleeping = std::chrono::milliseconds(10);
+// So long a busy caller may overlook what comes for others.
+constexpr auto kUnseen = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -167,17 +169,24 @@ void Loop::take_posts(TimePoint now, Finished& finished) {
   for (const auto& connection : driven_) connection->advance(now, finished);
 }
 
-// A caller whose answer is all there is to wait for sleeps on that very socket. Whatever else happens
-// meanwhile is seen some milliseconds later at most.
+// A caller whose answer is all there is to wait for sleeps on that very socket, unless it is time to
+// look at the others: on one of them somebody else may be told that it is his turn.
 bool Loop::wait_for_answer(Signal& signal, TimePoint until, Finished& finished) {
   Connection* expected = nullptr;
+  bool others = false;
   for (const auto& connection : driven_) {
-    if (connection->fd() < 0 || !connection->busy()) continue;
+    if (connection->fd() < 0) continue;
+    if (!connection->busy()) {
+      others = true;
+      continue;
+    }
     if (expected != nullptr || !connection->expects_answer()) return false;
     expected = connection.get();
   }
   if (expected == nullptr || signal.time_left(until) < kWorthSleeping) return false;
-  expected->ready(BootClock::now(), finished, true);
+  const auto now = BootClock::now();
+  if (others && now - looked_ > kUnseen) return false;
+  expected->ready(now, finished, true);
   return !finished.list.empty();
 }
 
@@ -209,6 +218,7 @@ void Loop::wait(Signal& signal, TimePoint until, Finished& finished) {
       time.tv_nsec = (left % std::chrono::seconds(1)).count();
     }
     ready = ::ppoll(fds.data(), fds.size(), left == Duration::max() ? nullptr : &time, nullptr);
+    looked_ = BootClock::now();
     const std::lock_guard lock(mutex_);
     polling_ = false;
   }

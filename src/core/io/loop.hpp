@@ -92,6 +92,7 @@ class Loop {
   std::vector<Post> taken_;
   std::vector<Handle> driven_;
   bool alone_ = false;  ///< nobody else wanted anything when it last looked
+  TimePoint looked_{};  ///< when all connections were last looked at
   Signal never_;
   std::thread thread_;
 };

@@ -6,7 +6,10 @@ if held > 0 then return { 'lost' } end
 local ticket  -- its place in the queues, if it has one
 for _, row in ipairs(rows) do
   local entry = call('HGET', row.waiting, owner)
-  if entry then ticket = match(entry, '\n([^\n]*)') end
+  if entry then
+    ticket = match(entry, '\n([^\n]*)')
+    call('PEXPIRE', row.queue, 2 * TICKET_MS)  -- so that it may go on waiting on a server that is full
+  end
 end
 local was_queued = ticket ~= nil
 local function leave_all()
@@ -26,13 +29,10 @@ for _, row in ipairs(rows) do
     local slots = match(row.value, '^%+slots:(%d+)$')
     mode, capacity = slots and 'n' or row.value == '+shared' and 's' or 'e', tonumber(slots or 0)
   else
-    local first = call('ZRANGE', row.queue, 0, 0)[1]
-    mode = first and sub(first, 58)
-    if mode == 'n' then
-      local _, entry = alive(row, first)
-      local record = parse(entry and sub(entry, 61))
-      if record then capacity, label = record.capacity, record.label else mode = nil end
-    end
+    local first = first_ahead(row, nil, false)
+    local entry = first and call('HGET', row.waiting, sub(first, 26, 57))
+    local record = entry and parse(sub(match(entry, '\n.*$'), 61))
+    if record then mode, capacity, label = record.mode, record.capacity, record.label end
   end
   if mode and ((mode == 'n') ~= (row.mode == 'n') or (mode == 'n' and capacity ~= row.capacity)) then
     local any = row.value and parse(is_set(row) and call('HVALS', row.holders)[1] or call('GET', row.who))

@@ -13,8 +13,10 @@ local KEYS, ARGV = KEYS, ARGV
 if not ARGV[4] then
   local call, sub = redis.call, string.sub
   local first = call('EXISTS', KEYS[2]) == 1 and call('ZRANGE', KEYS[2], 0, 0)[1]
-  if (not first or sub(first, 26) == ARGV[1] .. 'e') and
-      call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  local is_first = first and sub(first, 26) == ARGV[1] .. 'e'
+  -- A server that is full refuses a script whose first change takes memory; whoever waits goes on.
+  if is_first then call('PEXPIRE', KEYS[2], 6000) end
+  if (is_first or not first) and call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
     if first then
       call('ZREM', KEYS[2], first)
       call('HDEL', sub(KEYS[2], 1, -6) .. 'waiting', ARGV[1])
@@ -23,7 +25,7 @@ if not ARGV[4] then
     local us = t[1] * 1000000 + t[2]
     local fence = string.format('%d', us)
     local last = call('GETSET', KEYS[4], fence)
-    if last and last >= fence then  -- as many digits, so text compares like numbers
+    if last and (tonumber(last) or 0) >= us then
       us = last + 1
       fence = string.format('%d', us)
       call('SET', KEYS[4], fence)
@@ -52,13 +54,13 @@ if not ARGV[4] then
     local ticket = entry and string.match(entry, '\n([^\n]*)')
     local number
     if look and not ticket then
-      number = string.format('%d', math.max(us, (call('GET', KEYS[4]) or 0) + 1))
+      number = string.format('%d', math.max(us, (tonumber(call('GET', KEYS[4]) or 0) or 0) + 1))
       local priority = string.match(ARGV[3], '^[^\n]*\n[^\n]*\n([^\n]*)')
       ticket = '1' .. string.format('%08x', 2147483647 - priority) ..
         string.format('%016.0f', number) .. ARGV[1] .. 'e'
     end
     if look and (holder or ticket > first) then
-      if number then call('SET', KEYS[4], number) end
+      if number then call('SET', KEYS[4], number) else call('PEXPIRE', KEYS[2], 6000) end
       call('ZADD', KEYS[2], 0, ticket)
       call('HSET', waiting, ARGV[1], (now + 3000) .. '\n' .. ticket .. '\n' ..
         sub(ticket, 10, 25) .. '\n' .. ARGV[1] .. '\n' .. ARGV[3])

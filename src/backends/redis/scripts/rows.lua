@@ -44,7 +44,7 @@ local FENCE = KEYS[3 * parts + 1]
 local counter
 local function next_number()
   if not counter then
-    counter = math.max(tonumber(call('GET', FENCE) or 0), now_us - 1)
+    counter = math.max(tonumber(call('GET', FENCE) or 0) or 0, now_us - 1)
   end
   counter = counter + 1
   return counter
@@ -86,19 +86,22 @@ local function others(row)  -- records of the holders in `holders` but the claim
   return found
 end
 
--- After holders went: the lock's key says again what is left.
+-- After holders went: the lock's key says again what is left, and ends with the last of them.
 local function settle(row)
   local last = call('ZRANGE', row.ends, -1, -1, 'WITHSCORES')
   if #last == 0 then
     call('DEL', row.lock, row.holders, row.ends)
     row.value = false
-  elseif row.value == '+same' then
-    for _, record in ipairs(call('HVALS', row.holders)) do
-      if parse(record).mode == 'e' then return end
-    end
-    row.value = '+shared'
-    redis.pcall('SET', row.lock, row.value, 'PX', math.max(1, last[2] - now))
+    return
   end
+  local left = math.max(1, last[2] - now)
+  for _, key in ipairs({ row.lock, row.holders, row.ends }) do call('PEXPIRE', key, left) end
+  if row.value ~= '+same' then return end
+  for _, record in ipairs(call('HVALS', row.holders)) do
+    if parse(record).mode == 'e' then return end
+  end
+  row.value = '+shared'
+  redis.pcall('SET', row.lock, row.value, 'PX', left)
 end
 
 local function drop_holder(row, record)
@@ -200,7 +203,7 @@ end
 local function sweep(row)
   if not is_set(row) then return end
   local ended = call('ZRANGEBYSCORE', row.ends, '-inf', now)
-  if #ended == 0 then return end
+  if #ended == 0 and call('ZCARD', row.ends) > 0 then return end  -- or it says so, and nobody does
   for _, member in ipairs(ended) do
     call('HDEL', row.holders, match(member, '^%x+'))
     call('ZREM', row.ends, member)
