@@ -59,8 +59,8 @@ int break_lock(const Arguments& arguments) {
   }
   const auto& holders = snapshot.resources.front().holders;
   for (const auto& entry : holders) {
-    complain(name + ": held by " + describe(entry.who) + " for " + for_people(entry.age) + ", " +
-             for_people(entry.remaining) + " left");
+    const auto since = entry.owner.empty() ? "" : " for " + for_people(entry.age);
+    complain(name + ": held by " + describe(entry.who) + since + ", " + time_left(entry));
   }
   if (!yes) {
     if (::isatty(STDIN_FILENO) != 1) {
@@ -73,6 +73,10 @@ int break_lock(const Arguments& arguments) {
   }
   bool any = false;
   for (const auto& entry : holders) {
+    if (entry.owner.empty()) {
+      complain(name + ": only the program that took it can give it back");
+      continue;
+    }
     if (client.evict(name, entry.owner)) {
       any = true;
       log_eviction("lock \"" + name + "\" was taken away from " + describe(entry.who) + ", owner " +

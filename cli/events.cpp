@@ -30,7 +30,7 @@ void Events::on(const interlock::Observation& seen) noexcept {
     bell_.ring();
     if (!verbose_) return;
     if (seen.event == Event::warned && seen.error != nullptr) {
-      spdlog::warn("{}", printable(seen.error->what()));
+      spdlog::warn("{} [{}]", printable(seen.error->message()), printable(seen.error->node()));
       return;
     }
     std::string names;

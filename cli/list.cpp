@@ -50,7 +50,7 @@ int who(const Arguments& arguments) {
         std::cout << (entry.mode == interlock::Mode::shared ? "shared" : "held");
       }
       std::cout << " by " << printable(describe(entry.who)) << " for " << for_people(entry.age)
-                << ", " << for_people(entry.remaining) << " left";
+                << ", " << time_left(entry);
       if (!state->waiters.empty()) std::cout << ", " << state->waiters.size() << " waiting";
       std::cout << '\n';
     }

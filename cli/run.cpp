@@ -67,18 +67,21 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
   } else {
     variables.emplace_back("INTERLOCK_FENCE");  // not one of a lock around us
   }
-  // A password is nothing that a command's environment should show.
+  // A password is nothing that a command's environment should show. And without it, another store's
+  // URL would be wrong.
   const auto& url = wanted.common.url;
-  if (!url.empty() && interlock::Url::parse(url).password.empty()) {
-    variables.push_back("INTERLOCK_URL=" + url);
+  if (!url.empty()) {
+    const bool secret = !interlock::Url::parse(url).password.empty();
+    variables.push_back(secret ? "INTERLOCK_URL" : "INTERLOCK_URL=" + url);
   }
   return variables;
 }
 
 std::string why_lost(const interlock::Lease& lease, const Events& events) {
-  if (auto reason = lease.lost_reason(); !reason.empty()) return reason;
-  if (auto problem = events.renewal_problem(); !problem.empty()) return problem;
-  return "it could not be renewed in time";
+  auto reason = lease.lost_reason();
+  if (reason.empty()) reason = "it could not be renewed in time";
+  const auto problem = events.renewal_problem();
+  return problem.empty() ? reason : reason + ": " + problem;
 }
 
 /// Gives the lock back. True: it had been ours all the time.
@@ -100,17 +103,19 @@ int not_started(const std::string& command, int why) {
 int finish(const Ended& ended, interlock::Lease& lease, const Events& events,
            const Wanted& wanted) {
   const auto title = wanted.claim.title();
+  if (ended.how == Ended::How::for_the_lease) {
+    complain(title + ": the lock was lost (" + why_lost(lease, events) +
+             "), so the command was ended");
+    return kLost;  // what may be left of it goes with the lease
+  }
   const bool was_ours = give_back(lease, title);
   switch (ended.how) {
     case Ended::How::not_started:
       return not_started(wanted.command.front(), ended.value);
-    case Ended::How::for_the_lease:
-      complain(title + ": the lock was lost (" + why_lost(lease, events) +
-               "), so the command was ended");
-      return kLost;
     case Ended::How::unguarded:
       complain(title + ": the process that guards the command was killed, so the command was, too");
       return by_signal(SIGKILL);
+    case Ended::How::for_the_lease:
     case Ended::How::by_itself:
       break;
   }

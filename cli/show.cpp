@@ -41,31 +41,41 @@ Row row(const ResourceState& state, const Entry& entry, const std::string& what,
 nlohmann::ordered_json to_json(const Entry& entry) {
   using std::chrono::duration_cast;
   using std::chrono::milliseconds;
-  return {{"owner", entry.owner.brief()},
-          {"mode", interlock::to_string(entry.mode)},
-          {"slots", entry.slots},
-          {"ancestor", entry.ancestor},
-          {"label", entry.who.label},
-          {"identity", entry.who.identity},
-          {"host", entry.who.host},
-          {"pid", entry.who.pid},
-          {"priority", entry.priority},
-          {"age_ms", duration_cast<milliseconds>(entry.age).count()},
-          {"remaining_ms", duration_cast<milliseconds>(entry.remaining).count()}};
+  return {
+      {"owner", entry.owner.brief()},
+      {"mode", interlock::to_string(entry.mode)},
+      {"slots", entry.slots},
+      {"ancestor", entry.ancestor},
+      {"label", entry.who.label},
+      {"identity", entry.who.identity},
+      {"host", entry.who.host},
+      {"pid", entry.who.pid},
+      {"priority", entry.priority},
+      {"age_ms", duration_cast<milliseconds>(entry.age).count()},
+      {"remaining_ms", entry.remaining == Duration::max()
+                           ? nlohmann::json()
+                           : nlohmann::json(duration_cast<milliseconds>(entry.remaining).count())}};
 }
 
 }  // namespace
 
 std::string describe(const interlock::Who& who) {
-  std::string text = who.host.empty() ? "an unknown host" : host_and_pid(who);
+  if (who.host.empty()) return who.label.empty() ? "an unknown host" : who.label;
+  std::string text = host_and_pid(who);
   if (!who.label.empty()) text += " (" + who.label + ")";
   return text;
 }
 
 std::string for_people(Duration duration) {
   using std::chrono::seconds;
+  if (duration == Duration::max()) return "no end";
   if (duration >= seconds(1)) duration = std::chrono::floor<seconds>(duration);
   return interlock::format_duration(std::chrono::floor<std::chrono::milliseconds>(duration));
+}
+
+std::string time_left(const Entry& entry) {
+  return entry.remaining == Duration::max() ? "without an end"
+                                            : for_people(entry.remaining) + " left";
 }
 
 std::vector<std::string> table(const interlock::Snapshot& snapshot, bool all) {

@@ -15,6 +15,8 @@ std::string describe(const interlock::Who& who);
 
 /// Whole seconds from a second on: nobody needs "2m10.483s".
 std::string for_people(interlock::Duration duration);
+/// "12s left".
+std::string time_left(const interlock::Entry& entry);
 
 /// A table with a line for each holder and waiter. Without `all`, those are left out that are only
 /// there because something below is locked. Empty if there is none.

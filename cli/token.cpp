@@ -99,6 +99,10 @@ int acquire(const Arguments& arguments) {
   // In line as this process, so that nobody waits for us if we are killed.
   auto waited = wait_for_lock(client, claim, claim.options(), *events, signals);
   if (!waited.lease) return waited.exit_status;
+  if (process != 0 && !client.traits().notices_death) {
+    complain(claim.title() + ": this store can't tell when process " + std::to_string(process) +
+             " ends: without a release, the lock stays taken until its TTL has ended");
+  }
   if (process != 0 && !waited.lease->tie_to(process)) {
     complain(claim.title() + ": the lock was lost before its token could be printed");
     return kLost;

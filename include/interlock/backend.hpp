@@ -41,6 +41,9 @@ struct Answer {
   std::optional<Duration> look_again{};
   /// unknown: why.
   std::optional<Error> why{};
+  /// unknown: it was granted, and had to be taken back. Others may be in line meanwhile, so such
+  /// failures count also if they are not in a row.
+  bool undone = false;
 
   static Answer failed(Error error) {
     return {.verdict = Verdict::unknown,

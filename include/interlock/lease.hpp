@@ -86,7 +86,8 @@ class [[nodiscard]] Lease {
   bool extend(Duration ttl);
 
   /// Gives it back and waits for the store to confirm: `released`, or `lost` if it was not ours any
-  /// more. Throws Error (unreachable) if the store does not answer (retried in the background).
+  /// more. A store that is out of reach is asked again for some seconds. Throws Error (unreachable)
+  /// if it stays so; the release is then tried in the background, and the TTL ends it anyway.
   /// Releasing twice is fine.
   LeaseState release();
   /// The same without blocking: `then` is called on the client's callback thread (see

@@ -72,6 +72,7 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
     case Verdict::unknown:
       break;
   }
+  if (answer.undone) ++undone_;
   Error why = answer.why.value_or(Error(Errc::unreachable, "the store gave no reason"));
   if (!why.retryable()) {
     why_ = std::move(why);
@@ -92,7 +93,8 @@ Acquisition::Step Acquisition::no_answer(TimePoint now, Error why) {
   }
   why_ = std::move(why);
   ++failures_;
-  if (plan_.one_shot || failures_ >= plan_.retry.attempts) return finish(Outcome::failed, true);
+  if (plan_.one_shot || std::max(failures_, undone_) >= plan_.retry.attempts)
+    return finish(Outcome::failed, true);
   return pause(now, plan_.retry, failures_);
 }
 

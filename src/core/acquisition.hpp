@@ -98,6 +98,7 @@ class Acquisition {
   TimePoint started_{};
   int attempts_ = 0;       // times the store was asked
   int failures_ = 0;       // in a row, without an answer
+  int undone_ = 0;         // grants that the store had to take back
   bool woken_ = false;     // while a call was in flight
   bool answered_ = false;  // ever
   TimePoint look_at_ = TimePoint::max();

@@ -10,6 +10,17 @@
 
 namespace interlock::core {
 
+namespace {
+
+constexpr Duration kFirstPause = std::chrono::milliseconds(20);
+constexpr Duration kLongestPause = std::chrono::milliseconds(250);
+
+bool failed_for_now(const Answer& answer) {
+  return answer.verdict == Verdict::unknown && answer.why->retryable();
+}
+
+}  // namespace
+
 Hold::Hold(std::shared_ptr<Engine> engine, std::shared_ptr<const Template> what, Grant grant)
     : engine_(std::move(engine)),
       what_(std::move(what)),
@@ -229,17 +240,23 @@ LeaseState Hold::end_release(TimePoint began, Verdict verdict) {
   return LeaseState::lost;
 }
 
-LeaseState Hold::release(Duration timeout) {
+LeaseState Hold::release(Duration timeout, bool again) {
   const auto now = engine_->now();
   if (const auto over = begin_release(now)) return *over;
-  const auto answer = engine_->release_and_wait(claim_, now + timeout);
+  const auto deadline = now + timeout;
+  auto answer = engine_->release_and_wait(claim_, deadline);
+  // A failover takes a few seconds; without a release, the next one would wait for the TTL.
+  for (auto pause = kFirstPause;
+       again && failed_for_now(answer) && engine_->now() + pause < deadline;
+       pause = std::min(2 * pause, kLongestPause)) {
+    Signal(*engine_->clock()).wait_until(engine_->now() + pause);
+    answer = engine_->release_and_wait(claim_, deadline);
+  }
   const auto state = end_release(now, answer.verdict);
   if (answer.verdict != Verdict::unknown) return state;
   engine_->forget(claim_);
-  throw Error(
-      answer.why->errc(),
-      answer.why->message() + "; the release goes on in the background, and the TTL ends it anyway",
-      {.resource = resource(), .node = answer.why->node(), .maybe_held = true});
+  throw Error(answer.why->errc(), answer.why->message(),
+              {.resource = resource(), .node = answer.why->node(), .maybe_held = true});
 }
 
 void Hold::async_release(std::function<void(LeaseState)> then) {
@@ -263,7 +280,7 @@ LeaseState Hold::release(const std::vector<std::string>& names) {
   for (const auto& part : claim_.parts) {
     if (!part.ancestor && !named(part)) kept.push_back(part);
   }
-  if (kept.empty()) return release(engine_->traits().call_timeout);
+  if (kept.empty()) return release();
   normalize(kept, what_->options.hierarchy);
   Claim given = claim_;
   std::erase_if(given.parts, [&](const Part& part) {
@@ -387,7 +404,7 @@ Error Hold::lost_error() const {
 void Hold::drop(Duration timeout) noexcept {
   if (engine_->forked()) return;
   try {
-    release(timeout);
+    release(timeout, false);
   } catch (const Error& error) {
     engine_->observe({.event = Event::release_failed, .claim = claim_, .error = &error});
   } catch (const std::exception& error) {

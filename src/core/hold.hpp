@@ -39,7 +39,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   [[nodiscard]] std::stop_token lost();
   [[nodiscard]] std::string lost_reason() const;
   bool extend(Duration ttl);
-  LeaseState release() { return release(engine_->traits().call_timeout); }
+  LeaseState release() { return release(engine_->traits().call_timeout, true); }
   LeaseState release(const std::vector<std::string>& resources);
   void async_release(std::function<void(LeaseState)> then);
   bool change(Mode from, Mode to, const Wait& wait);
@@ -54,7 +54,8 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   void due(TimePoint now) override;
 
  private:
-  LeaseState release(Duration timeout);
+  /// `again`: asks until the timeout, while the store is out of reach.
+  LeaseState release(Duration timeout, bool again);
   /// Ends renewal. A state: it was over already.
   std::optional<LeaseState> begin_release(TimePoint now);
   LeaseState end_release(TimePoint began, Verdict verdict);

@@ -187,7 +187,8 @@ void Pursuit::leave(TimePoint deadline) noexcept {
 Error Pursuit::error(const std::string& resource) const {
   const auto& where = engine_->traits().where;
   const auto time = format_duration(waited());
-  const auto tries = std::to_string(machine_.attempts());
+  const auto tries =
+      machine_.attempts() == 1 ? "1 try" : std::to_string(machine_.attempts()) + " tries";
   const auto make = [&](Errc code, std::string message) {
     return Error(code, std::move(message),
                  {.resource = resource, .node = where, .maybe_held = false});
@@ -198,7 +199,7 @@ Error Pursuit::error(const std::string& resource) const {
     case Outcome::timed_out:
       return make(Errc::timed_out, "somebody else had it for all of " + time);
     case Outcome::exhausted:
-      return make(Errc::exhausted, "somebody else had it at each of " + tries + " tries");
+      return make(Errc::exhausted, "somebody else had it at each of " + tries);
     case Outcome::cancelled:
       return make(Errc::cancelled, "stopped by the caller after " + time);
     case Outcome::failed:
@@ -208,7 +209,7 @@ Error Pursuit::error(const std::string& resource) const {
   const auto& why = machine_.why();
   if (!why) return make(Errc::unreachable, "no answer");
   auto message = why->message();
-  if (why->retryable()) message += "; gave up after " + tries + " tries in " + time;
+  if (why->retryable()) message += "; gave up after " + tries + " in " + time;
   return {why->errc(),
           std::move(message),
           {.resource = why->resource().empty() ? resource : why->resource(),

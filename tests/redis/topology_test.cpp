@@ -71,7 +71,45 @@ TEST(SentinelFailover, AnUnknownMasterIsAnErrorInTime) {
     (void)Mutex(locks, "r", {.retry = Retry::none()}).try_acquire();
     ADD_FAILURE() << "there is no such master";
   } catch (const Error& error) {
-    EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
+    EXPECT_EQ(error.errc(), Errc::refused) << error.what();
+    EXPECT_NE(std::string(error.what()).find("No such master"), std::string::npos) << error.what();
+  }
+}
+
+// Two of the sentinels are not there, and one is no sentinel. Expected: the error says so of each, and
+// does not take the time of a call that nobody answers.
+TEST(SentinelFailover, SentinelsThatAreNoneAreNamed) {
+  const servers::RedisServer server;
+  const auto gone = std::to_string(servers::free_port());
+  const auto locks =
+      connect("redis+sentinel://127.0.0.1:" + gone + "," + server.address() + "/main?timeout=60s");
+  try {
+    (void)Mutex(locks, "r", {.retry = Retry::none()}).try_acquire();
+    ADD_FAILURE() << "there is no sentinel";
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_EQ(error.errc(), Errc::unreachable) << what;
+    EXPECT_NE(what.find("127.0.0.1:" + gone + ": Connection refused"), std::string::npos) << what;
+    EXPECT_NE(what.find(server.address() + ": the server refused"), std::string::npos) << what;
+  }
+}
+
+// Several want it, and replicas are missing. Expected: each of them gives up in the end, as one alone
+// would, though the store answers all the time.
+TEST(SentinelFailover, WithoutReplicasNobodyWaitsForEver) {
+  const servers::RedisServer server;
+  const Options options{.ttl = 200ms, .retry = {.attempts = 3, .first = 10ms}};
+  std::vector<Waiting> waiting;
+  for (int i = 0; i < 3; ++i)
+    waiting.emplace_back(Mutex(connect(server.url() + "?min-replicas=1"), "r", options));
+  for (auto& one : waiting) {
+    try {
+      (void)one.attempt();
+      ADD_FAILURE() << "there are no replicas";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("0 of 1 replicas"), std::string::npos)
+          << error.what();
+    }
   }
 }
 

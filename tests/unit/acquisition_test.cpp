@@ -183,6 +183,24 @@ TEST_F(Acquiring, FailuresCountInARowOnly) {
   EXPECT_FALSE(a.done());
 }
 
+TEST_F(Acquiring, GrantsThatWereTakenBackCountWhateverComesInBetween) {
+  auto p = plan();
+  p.retry = Retry{.attempts = 3, .first = 1ms, .jitter = 0};
+  Acquisition a(p);
+  auto undone = down();
+  undone.undone = true;
+  auto step = a.start(now);
+  for (int i = 0; i < 2; ++i) {
+    a.reply(now, step.call, now, undone);
+    step = a.tick(now += 1ms);
+    a.reply(now, step.call, now, queued());
+    step = a.tick(now += 1s);
+  }
+  EXPECT_FALSE(a.done());
+  EXPECT_TRUE(a.reply(now, step.call, now, undone).forget);
+  EXPECT_EQ(a.outcome(), Outcome::failed);
+}
+
 TEST_F(Acquiring, ARefusalIsFinal) {
   Acquisition a(plan());
   const auto step = a.start(now);

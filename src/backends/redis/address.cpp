@@ -79,7 +79,9 @@ Tls::Tls(const Files& files) : context_(SSL_CTX_new(TLS_client_method()), SSL_CT
     check(SSL_CTX_use_certificate_chain_file(context_.get(), files.certificate.c_str()) == 1,
           files.certificate);
     const auto& key = files.key.empty() ? files.certificate : files.key;
-    check(SSL_CTX_use_PrivateKey_file(context_.get(), key.c_str(), SSL_FILETYPE_PEM) == 1, key);
+    const auto hint = files.key.empty() ? " has no private key, and there is no key=" : "";
+    check(SSL_CTX_use_PrivateKey_file(context_.get(), key.c_str(), SSL_FILETYPE_PEM) == 1,
+          key + hint);
   }
 }
 

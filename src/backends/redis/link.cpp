@@ -32,6 +32,13 @@ void Link::abandon(Finished& finished) {
   for (; !waiting_.empty(); waiting_.pop_front()) finish(waiting_.front(), {}, finished);
 }
 
+void Link::refuse(const Error& why, Finished& finished) {
+  if (socket_) return;
+  for (; !waiting_.empty(); waiting_.pop_front())
+    finish(waiting_.front(), failure(why, false), finished);
+  plan_next();
+}
+
 void Link::open(TimePoint now) {
   opened_ = greeted_ = false;
   opening_until_ = now + plan_.access.connect_timeout;
@@ -53,7 +60,8 @@ void Link::advance(TimePoint now, Finished& finished) {
       ++it;
       continue;
     }
-    finish(*it, failure(Error(Errc::unreachable, "no connection in time"), false), finished);
+    const auto why = problem_.empty() ? "" : ": " + problem_;
+    finish(*it, failure(Error(Errc::unreachable, "no connection in time" + why), false), finished);
     it = waiting_.erase(it);
   }
   try {
@@ -65,7 +73,10 @@ void Link::advance(TimePoint now, Finished& finished) {
       }
       if (opened_) send(now);
       if (!greeted_ && now >= opening_until_)
-        throw Error(Errc::unreachable, "no connection within its time");
+        throw Error(Errc::unreachable,
+                    !opened_ && plan_.access.tls
+                        ? "no connection within its time; does this port speak TLS?"
+                        : "no connection within its time");
       if (!sent_.empty() && now >= sent_.front().at + plan_.access.call_timeout)
         throw Error(Errc::unreachable, "the server does not answer");
     }
@@ -97,7 +108,11 @@ void Link::ready(TimePoint now, Finished& finished, bool soon) {
   try {
     if (opened_) receive(finished, soon);
   } catch (const Error& error) {
-    drop(error, now, finished);
+    // A port for TLS hangs up on whoever just begins to talk.
+    const bool talked = greeted_ || answered_ > 0 || plan_.access.tls || !error.retryable();
+    drop(talked ? error
+                : Error(error.errc(), error.message() + "; does this port want TLS (rediss:)?"),
+         now, finished);
   }
   advance(now, finished);
 }
@@ -157,6 +172,7 @@ void Link::take_greeting(const redisReply& reply, Finished& finished) {
   }
   if (answered_ < plan_.greetings.size()) return;
   greeted_ = true;
+  problem_.clear();
   pause_ = {};
   if (plan_.on_open) finished.list.push_back(plan_.on_open);
 }
@@ -171,7 +187,8 @@ Outcome Link::failure(const Error& why, bool sent) const {
 void Link::drop(const Error& why, TimePoint now, Finished& finished) {
   socket_.reset();
   reader_.reset();
-  if (plan_.on_close) finished.list.push_back(plan_.on_close);
+  problem_ = why.message();
+  if (plan_.on_close) finished.list.push_back([tell = plan_.on_close, why] { tell(why); });
   greeted_ = opened_ = false;
   // Each of us at another time, so that a server that comes back is not overrun.
   pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);

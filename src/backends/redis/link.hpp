@@ -62,7 +62,7 @@ class Link final : public io::Connection {
     /// Called when greeted, each time.
     std::function<void()> on_open{};
     /// Called when a connection is lost, or could not be had.
-    std::function<void()> on_close{};
+    std::function<void(const Error& why)> on_close{};
     /// A message that answers no request. If empty, such a message ends the connection.
     std::function<void(const redisReply&)> on_push{};
   };
@@ -74,6 +74,8 @@ class Link final : public io::Connection {
   void redirect(Endpoint endpoint, TimePoint now, Finished& finished);
   /// Drops the connection, if there is one, and begins anew.
   void reconnect(TimePoint now, Finished& finished);
+  /// Gives up what waits for a connection, if there is none.
+  void refuse(const Error& why, Finished& finished);
   /// For the connections from now on.
   void set_greetings(std::vector<Greeting> greetings) { plan_.greetings = std::move(greetings); }
 
@@ -129,6 +131,7 @@ class Link final : public io::Connection {
   TimePoint retry_at_{};
   TimePoint next_ = TimePoint::max();
   Duration pause_{};
+  std::string problem_;  ///< why there is no connection
   std::minstd_rand random_{std::random_device{}()};
 };
 

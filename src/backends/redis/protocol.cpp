@@ -31,6 +31,8 @@ constexpr std::array kMeanings{
     Meaning{"READONLY", Errc::unreachable, "the server is a replica and takes no changes"},
     Meaning{"MASTERDOWN", Errc::unreachable, "the server is a replica without its master"},
     Meaning{"NOREPLICAS", Errc::unreachable, "too few replicas are connected to the server"},
+    Meaning{"CROSSSLOT", Errc::refused, "the server is part of a cluster: use redis+cluster://"},
+    Meaning{"MOVED", Errc::refused, "the server is part of a cluster: use redis+cluster://"},
     Meaning{"CLUSTERDOWN", Errc::unreachable, "the cluster does not serve this key now"},
     Meaning{"TRYAGAIN", Errc::unreachable, "the cluster is moving this key"},
     Meaning{"BUSY", Errc::unreachable, "the server is busy with somebody's script"},

@@ -53,7 +53,11 @@ std::unique_ptr<Backend> open_redlock(Url url) {
     }
   }
   if (members.size() < 2 || members.size() > kMostNodes)
-    refuse("it needs several servers, three or five as a rule; one alone is redis:");
+    refuse(
+        settings.access.password.find('@') == std::string::npos
+            ? "it needs several servers, three or five as a rule; one alone is redis:"
+            : "it needs several servers; a user and password are given once, before the first, and "
+              "an @ in them is %40");
   Traits traits;
   traits.name = "redlock";
   traits.where = "redlock://";

@@ -200,16 +200,18 @@ Answer acquire_answer(const redisReply& reply, const Claim& claim, const std::st
     const auto use = mode == Mode::slots
                          ? "a semaphore of capacity " + std::string(text_of(*words[3]))
                          : "a lock (" + std::string(to_string(mode)) + ")";
+    const auto label = std::string(text_of(*words[4]));
+    const auto by = label.empty() ? "" : " by '" + label + "'";
     if (mode == Mode::slots && asked.mode == Mode::slots) {
       return Answer::failed({Errc::wrong_capacity,
                              "it is in use as " + use + ", and " + std::to_string(asked.capacity) +
                                  " was asked for; all clients have to agree",
                              where});
     }
-    return Answer::failed({Errc::wrong_kind,
-                           "it is in use as " + use + " by '" + std::string(text_of(*words[4])) +
-                               "'; use another name, or wait until nobody uses it",
-                           where});
+    return Answer::failed(
+        {Errc::wrong_kind,
+         "it is in use as " + use + by + "; use another name, or wait until nobody uses it",
+         where});
   }
   return Answer::failed({Errc::refused,
                          "the server's answer makes no sense: is its script another "

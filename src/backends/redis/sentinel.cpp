@@ -20,8 +20,12 @@ Sentinel::Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink
                    WarnSink warn)
     : OneServer(loop, names, plan.where, Endpoint{}, plan.access, std::move(wake), std::move(warn),
                 plan.min_replicas, {.master_only = true, .sharded = false}),
-      loop_(loop) {
-  for (const auto& sentinel : plan.sentinels) {
+      loop_(loop),
+      sentinels_(plan.sentinels),
+      name_(plan.master),
+      problems_(plan.sentinels.size()) {
+  for (std::size_t which = 0; which < sentinels_.size(); ++which) {
+    const auto& sentinel = sentinels_[which];
     Link::Plan link{.name = "sentinel " + sentinel.to_string(),
                     .endpoint = sentinel,
                     .access = plan.sentinel_access};
@@ -29,17 +33,20 @@ Sentinel::Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink
     link.greetings.push_back(
         {.bytes = command({"SENTINEL", "MASTER", plan.master}),
          .must = true,
-         .check = [this](const redisReply& reply) -> std::optional<Error> {
+         .check = [this, which](const redisReply& reply) -> std::optional<Error> {
            std::map<std::string_view, std::string_view> fields;
            const auto words = elements_of(reply);
            for (std::size_t i = 0; i + 1 < words.size(); i += 2)
              fields[text_of(*words[i])] = text_of(*words[i + 1]);
            learn({.host = std::string(fields["ip"]), .port = std::string(fields["port"])},
                  to_epoch(fields["config-epoch"]));
+           const std::lock_guard lock(mutex_);
+           problems_[which].reset();
            return std::nullopt;
          }});
     link.greetings.push_back({.bytes = command({"SUBSCRIBE", "+switch-master"}), .must = true});
     link.keep_open = true;
+    link.on_close = [this, which](const Error& why) { note(which, why); };
     link.on_push = [this, master = plan.master](const redisReply& message) {
       told(message, master);
     };
@@ -62,6 +69,29 @@ void Sentinel::learn(const Endpoint& master, std::uint64_t epoch) {
   server()->redirect(master);
 }
 
+void Sentinel::note(std::size_t sentinel, const Error& problem) {
+  {
+    const std::lock_guard lock(mutex_);
+    problems_[sentinel] = problem;
+  }
+  if (const auto why = lost()) server()->refuse(*why);
+}
+
+std::optional<Error> Sentinel::lost() const {
+  const std::lock_guard lock(mutex_);
+  if (!master_.host.empty()) return std::nullopt;
+  std::string each;
+  bool may_change = false;
+  for (std::size_t i = 0; i < problems_.size(); ++i) {
+    if (!problems_[i]) return std::nullopt;
+    may_change = may_change || problems_[i]->retryable();
+    each += (each.empty() ? "" : "; ") + sentinels_[i].to_string() + ": " + problems_[i]->message();
+  }
+  return Error(may_change ? Errc::unreachable : Errc::refused,
+               "no sentinel says which server is '" + name_ + "' (" + each + ")",
+               {.resource = {}, .node = server()->name(), .maybe_held = false});
+}
+
 // "name old-ip old-port new-ip new-port"
 void Sentinel::told(const redisReply& message, const std::string& master) {
   const auto words = elements_of(message);
@@ -82,6 +112,7 @@ void Sentinel::told(const redisReply& message, const std::string& master) {
 
 void Sentinel::run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
                    Server::Then then) {
+  if (auto why = lost()) return then({.reply = {}, .failure = std::move(why)});
   OneServer::run(slot, script, words, how, [this, then = std::move(then)](Outcome outcome) {
     // It was a master when we came, and is none any more.
     if (outcome.reply && is_error(*outcome.reply) &&

@@ -31,10 +31,16 @@ class Sentinel final : public OneServer {
   /// What a sentinel said. The epoch grows with every failover.
   void learn(const Endpoint& master, std::uint64_t epoch);
   void told(const redisReply& message, const std::string& master);
+  /// Why nobody knows the master; nothing if somebody does, or may yet.
+  [[nodiscard]] std::optional<Error> lost() const;
+  void note(std::size_t sentinel, const Error& problem);
 
   Loop& loop_;
+  const std::vector<Endpoint> sentinels_;
+  const std::string name_;
   std::vector<Loop::Handle> links_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::vector<std::optional<Error>> problems_;  ///< of each sentinel
   Endpoint master_;
   std::uint64_t epoch_ = 0;
 };

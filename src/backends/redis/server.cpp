@@ -125,7 +125,7 @@ bool Server::listen(std::function<void(bool)> then) {
   plan.greetings = listening();
   plan.keep_open = true;
   plan.on_open = [subscription = subscription_] { subscription->is(true); };
-  plan.on_close = [subscription = subscription_] { subscription->is(false); };
+  plan.on_close = [subscription = subscription_](const Error&) { subscription->is(false); };
   plan.on_push = [subscription = subscription_](const redisReply& reply) {
     subscription->message(reply);
   };
@@ -150,6 +150,11 @@ void Server::reconnect() {
   loop_.change(commands_, go);
   const std::lock_guard lock(subscription_->mutex);
   if (messages_) loop_.change(messages_, go);
+}
+
+void Server::refuse(const Error& why) {
+  loop_.change(commands_,
+               [why](Link& link, TimePoint, Finished& finished) { link.refuse(why, finished); });
 }
 
 void Server::set_channel(std::string channel) {

@@ -59,6 +59,8 @@ class Server {
   void redirect(const Endpoint& endpoint);
   /// Drops its connections and begins anew.
   void reconnect();
+  /// There is no way to it: gives up what waits for a connection.
+  void refuse(const Error& why);
   /// Listens there from now on.
   void set_channel(std::string channel);
   /// Called once, when it is connected for the first time, with what INFO says. Set it first.

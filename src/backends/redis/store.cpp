@@ -193,11 +193,14 @@ void Store::confirm(const PiecePtr& piece, const Answer& answer, const Reply& re
                                          " replicas confirmed it, so it was given back");
           run(Scripts::all().release, piece,
               [this, reply, why = std::move(why)](const Answer& released) {
-                reply(Answer::failed({why.errc(),
-                                      why.message(),
-                                      {.resource = {},
-                                       .node = traits_.where,
-                                       .maybe_held = released.verdict == Verdict::unknown}}));
+                auto undone =
+                    Answer::failed({why.errc(),
+                                    why.message(),
+                                    {.resource = {},
+                                     .node = traits_.where,
+                                     .maybe_held = released.verdict == Verdict::unknown}});
+                undone.undone = true;
+                reply(std::move(undone));
               });
         });
   });
