@@ -1,0 +1,84 @@
+// The etcd store: a claim becomes a transaction. README.md says how and why.
+#pragma once
+
+#include <memory>
+
+#include "backends/etcd/book.hpp"
+#include "backends/etcd/leases.hpp"
+#include "backends/etcd/rows.hpp"
+#include "backends/etcd/watcher.hpp"
+
+namespace interlock::etcd {
+
+class Store final : public Backend {
+ public:
+  explicit Store(Settings settings);
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  ~Store() override;
+
+  [[nodiscard]] const Traits& traits() const noexcept override { return traits_; }
+  void acquire(const Claim& claim, bool queue, Call call, Reply reply) override;
+  void renew(const Claim& claim, Call call, Reply reply) override;
+  void release(const Claim& claim, Call call, Reply reply) override;
+  void inspect(const Query& query, Call call, Report report) override;
+  void on_wake(WakeSink sink) override { sink_ = std::move(sink); }
+
+ private:
+  /// A claim that is asked for, renewed or given back, and how far that has come.
+  struct Ask {
+    Claim claim;
+    bool queue = false;
+    Reply reply;
+    LeaseId lease = 0;
+    LeaseId waiters_lease = 0;
+    int leases_lost = 0;
+    bool acquires = false;
+  };
+  using AskPtr = std::shared_ptr<Ask>;
+
+  [[nodiscard]] AskPtr make_ask(const Claim& claim, bool queue, Call& call, Reply reply) const;
+  [[nodiscard]] bool wide(const Claim& claim) const { return claim.parts.size() > kOpsAtOnce; }
+  [[nodiscard]] Ops reads(const Claim& claim) const;
+  [[nodiscard]] Ops seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now) const;
+  [[nodiscard]] std::vector<wire::Compare> not_there(const Claim& claim) const;
+
+  // acquire
+  void begin(const AskPtr& ask, Call call);
+  void take_or_queue(const AskPtr& ask, Call call);
+  void still_in_line(const AskPtr& ask, const Wait& wait, Call call);
+  void look(const AskPtr& ask, Call call);
+  void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call);
+  void commit(const AskPtr& ask, const Rows& rows, const LockTable& table, const Answer& answer,
+              Call call);
+  [[nodiscard]] Hold make_hold(const Ask& ask) const;
+  void enqueue(const AskPtr& ask, Call call);
+  void leave_line(const AskPtr& ask, Call call, std::function<void(Call)> then);
+  /// `hold`: what is known of it so far; what is 0 there gets the transaction's revision.
+  void granted(const AskPtr& ask, const wire::TxnResponse& response, Hold hold, Duration ttl);
+  void queued(const AskPtr& ask, const Rows& rows, const LockTable& table, Answer answer);
+
+  // renew
+  void renew_hold(const AskPtr& ask, Hold hold, Call call);
+  void learn_and_renew(const AskPtr& ask, Call call);
+
+  /// Sends, and hands on what came of it unless it failed: then the ask has its answer.
+  void send(const AskPtr& ask, wire::TxnRequest request, Call call,
+            std::function<void(const wire::TxnResponse&, Call)> then);
+  void failed(const AskPtr& ask, const Failure& failure, Call call);
+  void tick();
+  /// Erases both seats of an owner, holders' first.
+  [[nodiscard]] Ops erase_all(const Claim& claim, bool held) const;
+
+  Traits traits_;
+  const Settings settings_;
+  const Keys keys_;
+  WakeSink sink_;
+  Sightings sightings_;
+  Book book_;
+  Rpc rpc_;
+  Leases leases_;
+  Watcher watcher_;
+};
+
+}  // namespace interlock::etcd
