@@ -36,6 +36,7 @@ struct Wait {
     std::int64_t created = 0;
     std::int64_t written = 0;  ///< 0: no matter when, it waits as well
     TimePoint expires = TimePoint::max();
+    std::string next{};  ///< the key that it has when it is granted, and still in the way
   };
   std::optional<Ahead> ahead{};
 };

@@ -153,6 +153,8 @@ std::optional<Rows::Ahead> Rows::ahead(const LockTable& table, const Claim& clai
     if (waits(record)) {
       ahead.target.range.begin = key;
       ahead.key = Wait::Ahead{.key = key, .created = created};
+      if (part.mode != Mode::slots && !same_identity(record))
+        ahead.key->next = keys_.key(part.resource, Seat::holds, record.owner);
       return ahead;
     }
     ahead.target.writes = true;  // a holder that renews is seen to

@@ -53,6 +53,7 @@ Store::AskPtr Store::make_ask(const Claim& claim, bool queue, Call& call, Reply 
 }
 
 void Store::failed(const AskPtr& ask, const Failure& failure, Call call) {
+  leave_lane(ask);
   if (ask->acquires) {
     if (failure.kind == Failure::Kind::no_lease && ask->leases_lost++ < 3) {
       leases_.forget(ask->lease);
@@ -129,14 +130,31 @@ void Store::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
 }
 
 void Store::begin(const AskPtr& ask, Call call) {
-  if (const auto wait = ask->queue ? book_.wait(ask->claim.owner, BootClock::now()) : std::nullopt)
-    return still_in_line(ask, *wait, call);
   leases_.for_holder(ask->claim.ttl, call, [this, ask](const Leases::Got& got, Call now_on) {
     if (got.failure) return failed(ask, *got.failure, now_on);
     ask->lease = got.id;
-    if (wide(ask->claim) || !ask->claim.instead_of.empty()) return look(ask, now_on);
+    const auto& claim = ask->claim;
+    if (const auto wait = ask->queue ? book_.wait(claim.owner, BootClock::now()) : std::nullopt)
+      return still_in_line(ask, *wait, now_on);
+    if (wide(claim) || !claim.instead_of.empty()) return look(ask, now_on);
+    if (ask->queue && !now_on.caller_waits) return enter_lane(ask, now_on);
     take_or_queue(ask, now_on);
   });
+}
+
+void Store::enter_lane(const AskPtr& ask, Call call) {
+  lane_.enter(ask->claim.parts.front().resource, [this, ask, call] {
+    ask->in_lane = true;
+    // It has to get in line in one step.
+    leases_.for_waiter(call, [this, ask](const Leases::Got& got, Call now_on) {
+      if (got.failure) return failed(ask, *got.failure, now_on);
+      take_or_queue(ask, now_on);
+    });
+  });
+}
+
+void Store::leave_lane(const AskPtr& ask) {
+  if (std::exchange(ask->in_lane, false)) lane_.leave(ask->claim.parts.front().resource);
 }
 
 // The short way: nobody is there, and it is ours. If somebody is, we are in line by the time we know.
@@ -154,23 +172,34 @@ void Store::take_or_queue(const AskPtr& ask, Call call) {
       ask,
       transaction(std::move(free), seats(*ask, Seat::holds, ask->lease, now), std::move(otherwise)),
       call, [this, ask](const wire::TxnResponse& response, Call now_on) {
+        leave_lane(ask);
         if (!response.succeeded()) return decide(ask, response, now_on);
         granted(ask, response, make_hold(*ask), ask->claim.ttl);
       });
 }
 
-// Usually nothing has changed: the same one is ahead.
+// Usually nothing has changed, or the one ahead holds it now: no need to read the whole line.
 void Store::still_in_line(const AskPtr& ask, const Wait& wait, Call call) {
   (void)leases_.waiters();
   const auto& ahead = wait.ahead;
   if (!ahead || ahead->expires <= BootClock::now()) return look(ask, call);
-  std::vector<wire::Compare> same{
-      created(keys_.key(wait.resource, Seat::waits, ask->claim.owner), wait.created),
-      created(ahead->key, ahead->created)};
+  const auto own = keys_.key(wait.resource, Seat::waits, ask->claim.owner);
+  std::vector<wire::Compare> same{created(own, wait.created), created(ahead->key, ahead->created)};
   if (ahead->written != 0) same.push_back(written(ahead->key, ahead->written));
-  send(ask, transaction(std::move(same), {}, reads(ask->claim)), call,
+  Ops otherwise = reads(ask->claim);
+  if (!ahead->next.empty()) {
+    auto all = only_if({created(own, wait.created), there(ahead->next)}, {read(ahead->next)},
+                       std::move(otherwise));
+    otherwise = {std::move(all)};
+  }
+  send(ask, transaction(std::move(same), {}, std::move(otherwise)), call,
        [this, ask, wait](const wire::TxnResponse& response, Call now_on) {
-         if (!response.succeeded()) return decide(ask, response, now_on);
+         if (!response.succeeded()) {
+           const bool promoted =
+               response.responses_size() > 0 && response.responses(0).response_txn().succeeded();
+           if (promoted) return now_behind_holder(ask, wait, response);
+           return decide(ask, response, now_on);
+         }
          const auto now = BootClock::now();
          Answer same_place{.verdict = Verdict::queued, .place = wait.place};
          if (wait.ahead->written != 0) {
@@ -179,6 +208,26 @@ void Store::still_in_line(const AskPtr& ask, const Wait& wait, Call call) {
          }
          ask->reply(std::move(same_place));
        });
+}
+
+void Store::now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnResponse& response) {
+  const auto now = BootClock::now();
+  each_key(response, [&](const wire::KeyValue& kv) {
+    const auto value = decode(kv.value(), now, kv.key());
+    wait.ahead =
+        Wait::Ahead{.key = kv.key(),
+                    .created = kv.create_revision(),
+                    .written = kv.mod_revision(),
+                    .expires = sightings_.see(kv.key(), kv.mod_revision(), now) + value.ttl};
+  });
+  if (wait.place > 0) --wait.place;
+  Answer answer{.verdict = Verdict::queued, .place = wait.place};
+  answer.look_again = std::max(Duration::zero(), wait.ahead->expires - now);
+  const Target target{
+      .range = {wait.ahead->key, ""}, .from = response.header().revision() + 1, .writes = true};
+  book_.put(std::move(wait));
+  watcher_.watch(ask->claim.owner, target);
+  ask->reply(std::move(answer));
 }
 
 void Store::look(const AskPtr& ask, Call call) {

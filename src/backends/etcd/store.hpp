@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backends/etcd/book.hpp"
+#include "backends/etcd/lane.hpp"
 #include "backends/etcd/leases.hpp"
 #include "backends/etcd/rows.hpp"
 #include "backends/etcd/watcher.hpp"
@@ -34,6 +35,7 @@ class Store final : public Backend {
     LeaseId waiters_lease = 0;
     int leases_lost = 0;
     bool acquires = false;
+    bool in_lane = false;
   };
   using AskPtr = std::shared_ptr<Ask>;
 
@@ -45,8 +47,12 @@ class Store final : public Backend {
 
   // acquire
   void begin(const AskPtr& ask, Call call);
+  void enter_lane(const AskPtr& ask, Call call);
+  void leave_lane(const AskPtr& ask);
   void take_or_queue(const AskPtr& ask, Call call);
   void still_in_line(const AskPtr& ask, const Wait& wait, Call call);
+  /// The one ahead has been granted, and is in the way as it was.
+  void now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnResponse& response);
   void look(const AskPtr& ask, Call call);
   void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call);
   void commit(const AskPtr& ask, const Rows& rows, const LockTable& table, const Answer& answer,
@@ -76,6 +82,7 @@ class Store final : public Backend {
   WakeSink sink_;
   Sightings sightings_;
   Book book_;
+  Lane lane_;
   Rpc rpc_;
   Leases leases_;
   Watcher watcher_;

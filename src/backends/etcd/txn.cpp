@@ -52,11 +52,23 @@ wire::RequestOp read(Range range) {
   return op;
 }
 
+wire::RequestOp read(std::string key) {
+  wire::RequestOp op;
+  op.mutable_request_range()->set_key(std::move(key));
+  return op;
+}
+
 wire::Compare created(std::string key, std::int64_t revision) {
   wire::Compare compare;
   compare.set_target(wire::Compare::CREATE);
   compare.set_key(std::move(key));
   compare.set_create_revision(revision);
+  return compare;
+}
+
+wire::Compare there(std::string key) {
+  auto compare = created(std::move(key), 0);
+  compare.set_result(wire::Compare::GREATER);
   return compare;
 }
 
@@ -78,9 +90,9 @@ wire::Compare unchanged_since(Range range, std::int64_t revision) {
   return compare;
 }
 
-wire::RequestOp only_if(std::vector<wire::Compare> all, Ops then) {
+wire::RequestOp only_if(std::vector<wire::Compare> all, Ops then, Ops otherwise) {
   wire::RequestOp op;
-  *op.mutable_request_txn() = transaction(std::move(all), std::move(then));
+  *op.mutable_request_txn() = transaction(std::move(all), std::move(then), std::move(otherwise));
   return op;
 }
 

@@ -19,16 +19,18 @@ using Ops = std::vector<wire::RequestOp>;
 wire::RequestOp put(std::string key, std::string value, std::int64_t lease);
 wire::RequestOp erase(std::string key);
 wire::RequestOp read(Range range);
+wire::RequestOp read(std::string key);
 
 /// The key is there since this revision; 0: it is not there.
 wire::Compare created(std::string key, std::int64_t revision);
+wire::Compare there(std::string key);
 /// The key was last written at this revision.
 wire::Compare written(std::string key, std::int64_t revision);
 /// No key of the range was written after this revision. 0: the range is empty.
 wire::Compare unchanged_since(Range range, std::int64_t revision);
 
 /// Only if all of it holds. What is in `then` may be any number.
-wire::RequestOp only_if(std::vector<wire::Compare> all, Ops then);
+wire::RequestOp only_if(std::vector<wire::Compare> all, Ops then, Ops otherwise = {});
 wire::TxnRequest transaction(std::vector<wire::Compare> all, Ops then, Ops otherwise = {});
 
 // What came of it, in transactions within transactions as well.
