@@ -56,7 +56,8 @@ void Leases::get(std::int64_t length, Duration ttl, Call call, Use use) {
     if (id == 0) {
       auto& lease = leases_[length];
       if (std::exchange(lease.on_its_way, true)) {
-        lease.queue.push_back(std::move(use));
+        call.caller_waits = false;  // another thread will come back to it
+        lease.queue.push_back({ttl, call, std::move(use)});
         return;
       }
     }
@@ -73,7 +74,7 @@ void Leases::get(std::int64_t length, Duration ttl, Call call, Use use) {
 
 void Leases::granted(std::int64_t length, TimePoint sent,
                      const Outcome<wire::LeaseGrantResponse>& outcome, Call call, const Use& use) {
-  std::vector<Use> queue;
+  std::vector<Lease::Waiting> queue;
   {
     const std::lock_guard lock(mutex_);
     auto& lease = leases_[length];
@@ -86,11 +87,10 @@ void Leases::granted(std::int64_t length, TimePoint sent,
       lease.until = sent + lease.length;
     }
   }
-  const Got got{.id = outcome.response.id(), .failure = outcome.failure};
-  // Others go first, and without this thread: the one that belongs to it may take its time.
-  const Call others{.deadline = call.deadline, .caller_waits = false};
-  for (const auto& other : queue) other(got, others);
-  use(got, call);
+  // The others go first: this thread's own one may take its time. If there is no lease, each of
+  // them asks for itself, as it may have more time than this one had.
+  for (auto& other : queue) get(length, other.ttl, other.call, std::move(other.use));
+  use({.id = outcome.response.id(), .failure = outcome.failure}, call);
 }
 
 void Leases::forget(LeaseId id) {

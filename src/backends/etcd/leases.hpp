@@ -53,7 +53,12 @@ class Leases {
     std::optional<TimePoint> waiting_since{};  ///< and not answered yet
     TimePoint used{};
     bool on_its_way = false;
-    std::vector<Use> queue{};
+    struct Waiting {
+      Duration ttl;
+      Call call;
+      Use use;
+    };
+    std::vector<Waiting> queue{};
   };
 
   LeaseId at_hand(std::int64_t length, Duration ttl);

@@ -109,7 +109,7 @@ std::shared_ptr<grpc::Channel> open_channel(const Settings& settings, const std:
   // A connection of this client's own, which comes back soon and notices a pulled cable.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 3000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 3000);
@@ -155,6 +155,7 @@ class Rpc::Impl {
     Call call;
     Then<Response> then;
     std::size_t tries = 0;
+    TimePoint sent{};
     bool repeated = false;
     bool authenticated = false;  ///< for this very request
   };
@@ -342,6 +343,7 @@ void Rpc::Impl::attempt(std::shared_ptr<Job<Request, Response>> job) {
     member = member_;
   }
   const bool own = job->call.caller_waits;
+  job->sent = BootClock::now();
   const auto unary = std::make_shared<Unary<Request, Response>>(*this, std::move(job), member);
   if (!own) {
     begin(unary, [&] { unary->begin(queue_); });
@@ -374,7 +376,10 @@ void Rpc::Impl::answered(std::shared_ptr<Job<Request, Response>> job, std::size_
   if (!settings_.user.empty() && wants_new_token(status) && !job->authenticated)
     return authenticate(std::move(job));
   if (try_elsewhere(status)) {
-    leave(member);
+    // Whoever had no time to answer is not to blame.
+    if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
+        BootClock::now() - job->sent >= kLeastPatience)
+      leave(member);
     job->repeated = true;
     if (++job->tries < channels_.size() && BootClock::now() < job->call.deadline && !stopping_)
       return attempt(std::move(job));
