@@ -149,7 +149,7 @@ std::optional<Rows::Ahead> Rows::ahead(const LockTable& table, const Claim& clai
         keys_.key(part.resource, waits(record) ? Seat::waits : Seat::holds, record.owner);
     const auto created = static_cast<std::int64_t>(record.origin.born);
     Ahead ahead;
-    ahead.target.from = revision_ + 1;
+    ahead.target.seen = revision_;
     if (waits(record)) {
       ahead.target.range.begin = key;
       ahead.key = Wait::Ahead{.key = key, .created = created};

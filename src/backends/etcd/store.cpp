@@ -28,11 +28,13 @@ Store::Store(Settings settings)
               [this](LeaseId id) {
                 for (const auto& owner : book_.on_lease(id)) sink_(owner);
               }),
-      watcher_(
-          rpc_, [this](const Owner& owner) { sink_(owner); },
-          [this](const wire::KeyValue& kv) {
-            sightings_.see(kv.key(), kv.mod_revision(), BootClock::now());
-          }) {
+      watcher_(rpc_,
+               {.wake = [this](const Owner& owner) { sink_(owner); },
+                .check = [this](const Owner& owner, const Target& target) { check(owner, target); },
+                .written =
+                    [this](const wire::KeyValue& kv) {
+                      sightings_.see(kv.key(), kv.mod_revision(), BootClock::now());
+                    }}) {
   sink_ = [](const Owner&) {};
   traits_.name = "etcd";
   traits_.where = settings_.where();
@@ -224,10 +226,20 @@ void Store::now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnRespo
   Answer answer{.verdict = Verdict::queued, .place = wait.place};
   answer.look_again = std::max(Duration::zero(), wait.ahead->expires - now);
   const Target target{
-      .range = {wait.ahead->key, ""}, .from = response.header().revision() + 1, .writes = true};
+      .range = {wait.ahead->key, ""}, .seen = response.header().revision(), .writes = true};
   book_.put(std::move(wait));
   watcher_.watch(ask->claim.owner, target);
   ask->reply(std::move(answer));
+}
+
+// On the background thread. Where several are in the way, whoever waits looks for itself.
+void Store::check(const Owner& owner, const Target& target) {
+  if (!target.range.end.empty()) return sink_(owner);
+  const Call call{.deadline = BootClock::now() + traits_.call_timeout};
+  rpc_.txn(transaction({there(target.range.begin)}, {}), call,
+           [this, owner](const Outcome<wire::TxnResponse>& outcome, Call) {
+             if (!outcome.failure && !outcome.response.succeeded()) sink_(owner);
+           });
 }
 
 void Store::look(const AskPtr& ask, Call call) {

@@ -53,6 +53,7 @@ class Store final : public Backend {
   void still_in_line(const AskPtr& ask, const Wait& wait, Call call);
   /// The one ahead has been granted, and is in the way as it was.
   void now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnResponse& response);
+  void check(const Owner& owner, const Target& target);
   void look(const AskPtr& ask, Call call);
   void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call);
   void commit(const AskPtr& ask, const Rows& rows, const LockTable& table, const Answer& answer,

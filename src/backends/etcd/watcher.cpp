@@ -21,11 +21,11 @@ void Watcher::watch(const Owner& owner, Target target) {
     stream_ = rpc_.watch([this](const wire::WatchResponse& response) { told(response); },
                          [this] { ended(); });
   }
+  // From now on, and not from when it was seen: etcd tells of the past only ten times a second.
   wire::WatchRequest request;
   auto& create = *request.mutable_create_request();
   create.set_key(target.range.begin);
   create.set_range_end(target.range.end);
-  create.set_start_revision(target.from);
   if (!target.writes) create.add_filters(wire::WatchCreateRequest::NOPUT);
   create.set_watch_id(++last_id_);
   owners_[last_id_] = owner;
@@ -51,12 +51,15 @@ void Watcher::drop(std::unordered_map<Owner, Watch>::iterator it) {
 void Watcher::told(const wire::WatchResponse& response) {
   Owner owner;
   bool wake = false;
+  std::optional<Target> check;
   {
     const std::lock_guard lock(mutex_);
     const auto found = owners_.find(response.watch_id());
     if (found == owners_.end()) return;
     owner = found->second;
     const auto it = watches_.find(owner);
+    if (response.created() && response.header().revision() > it->second.target.seen)
+      check = it->second.target;
     const bool deleted =
         std::any_of(response.events().begin(), response.events().end(),
                     [](const auto& event) { return event.type() == wire::Event::DELETE; });
@@ -64,9 +67,10 @@ void Watcher::told(const wire::WatchResponse& response) {
     if (deleted || response.canceled()) drop(it);
   }
   for (const auto& event : response.events()) {
-    if (event.type() == wire::Event::PUT) written_(event.kv());
+    if (event.type() == wire::Event::PUT) tell_.written(event.kv());
   }
-  if (wake) wake_(owner);
+  if (wake) tell_.wake(owner);
+  if (check && !wake) tell_.check(owner, *check);
 }
 
 void Watcher::ended() {
@@ -81,7 +85,7 @@ void Watcher::ended() {
     owners_.clear();
     stream_.reset();
   }
-  for (const auto& owner : awake) wake_(owner);
+  for (const auto& owner : awake) tell_.wake(owner);
 }
 
 }  // namespace interlock::etcd

@@ -13,7 +13,7 @@ namespace interlock::etcd {
 /// What a waiter waits for.
 struct Target {
   Range range{};          ///< without an end: one key
-  std::int64_t from = 0;  ///< the first revision that is news
+  std::int64_t seen = 0;  ///< it was there at this revision
   bool writes = false;    ///< tell `written` of keys that are written, too
 
   [[nodiscard]] bool same(const Target& other) const {
@@ -25,9 +25,13 @@ struct Target {
 /// Thread-safe.
 class Watcher {
  public:
-  using Written = std::function<void(const wire::KeyValue&)>;
-  Watcher(Rpc& rpc, WakeSink wake, Written written)
-      : rpc_(rpc), wake_(std::move(wake)), written_(std::move(written)) {}
+  struct Told {
+    WakeSink wake;
+    /// The watch stands, but something was written since the target was seen: is it still there?
+    std::function<void(const Owner&, const Target&)> check;
+    std::function<void(const wire::KeyValue&)> written;
+  };
+  Watcher(Rpc& rpc, Told told) : rpc_(rpc), tell_(std::move(told)) {}
 
   /// Wakes this owner once: when a key of the target is deleted, or when nobody can tell any more.
   /// A target that it waits for already goes on.
@@ -47,8 +51,7 @@ class Watcher {
   void drop(std::unordered_map<Owner, Watch>::iterator it);
 
   Rpc& rpc_;
-  const WakeSink wake_;
-  const Written written_;
+  const Told tell_;
   std::mutex mutex_;
   std::shared_ptr<Outbox<wire::WatchRequest>> stream_;
   std::unordered_map<Owner, Watch> watches_;
