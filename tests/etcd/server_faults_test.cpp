@@ -74,7 +74,7 @@ TEST_F(ServerFaults, ACallerCanBeCancelledWhileTheServerHangs) {
   waiting.cancel();
   const auto start = BootClock::now();
   EXPECT_EQ(waiting.attempt().outcome(), Outcome::cancelled);
-  EXPECT_LT(BootClock::now() - start, 30s);
+  EXPECT_LT(BootClock::now() - start, 5s);
   servers().process().signal(SIGCONT);
 }
 
@@ -179,7 +179,7 @@ TEST_F(ServerFaults, ARetriedReleaseLeavesTheSuccessorAlone) {
 TEST_F(ServerFaults, ALostAnswerIsSettledByAskingAgain) {
   servers::Proxy proxy(servers().port());
   const auto locks = connect(url_of(proxy) + "?timeout=500ms");
-  Mutex(locks, "warm").acquire().release();
+  Mutex(locks, "warm", patient()).acquire().release();
   proxy.swallow(servers::Proxy::to_client);
   Waiting waiting{Mutex(locks, "r", patient())};
   EXPECT_TRUE(eventually([&] { return holders("r") == 1; }));

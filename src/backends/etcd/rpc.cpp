@@ -567,7 +567,7 @@ void Rpc::Impl::look_after_slow_calls() {
       void* tag = nullptr;
       bool ok = false;
       const auto next = std::next(it);
-      if (it->queue->AsyncNext(&tag, &ok, std::chrono::system_clock::time_point::min()) ==
+      if (it->queue->AsyncNext(&tag, &ok, std::chrono::system_clock::time_point{}) ==
           grpc::CompletionQueue::GOT_EVENT)
         ready.splice(ready.end(), slow_, it);
       it = next;
