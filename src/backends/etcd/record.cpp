@@ -40,6 +40,7 @@ std::string encode(const Value& value, TimePoint now) {
   if (record.priority != 0) json["priority"] = record.priority;
   if (record.fence != 0) json["fence"] = record.fence;
   if (value.stronger) json["stronger"] = true;
+  if (value.turn != 0) json["turn"] = value.turn;
   if (!who.label.empty()) json["label"] = who.label;
   if (!who.identity.empty()) json["identity"] = who.identity;
   if (!who.host.empty()) json["host"] = who.host;
@@ -61,6 +62,7 @@ Value decode(std::string_view text, TimePoint now, std::string_view key) {
     record.fence = json.value("fence", std::uint64_t{0});
     value.ttl = milliseconds(json.at("ttl").get<std::int64_t>());
     value.stronger = json.value("stronger", false);
+    value.turn = json.value("turn", std::uint16_t{0});
     const auto age = wall_clock() - milliseconds(json.value("since", std::int64_t{0}));
     record.since = now - std::max(age, milliseconds(0));
     record.who = std::make_shared<const Who>(Who{.label = json.value("label", ""),

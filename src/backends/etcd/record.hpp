@@ -16,7 +16,8 @@ namespace interlock::etcd {
 struct Value {
   Record record{};  ///< without owner and expiry
   Duration ttl{};
-  bool stronger = false;  ///< a waiter that holds already
+  bool stronger = false;   ///< a waiter that holds already
+  std::uint16_t turn = 0;  ///< orders the waiters of one transaction
 };
 
 std::string encode(const Value& value, TimePoint now);

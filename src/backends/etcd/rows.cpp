@@ -11,8 +11,8 @@ void Rows::only(const Claim& claim) {
   for (const auto& part : claim.parts) rows_[part.resource];
 }
 
-void Rows::add(const wire::TxnResponse& response) {
-  revision_ = response.header().revision();
+void Rows::add(const wire::TxnResponse& response, bool bundled) {
+  revision_ = response.header().revision() - (bundled ? 1 : 0);
   each_key(response, [this](const wire::KeyValue& kv) {
     last_written_ = std::max(last_written_, kv.mod_revision());
     const auto place = keys_.parse(kv.key());
@@ -26,6 +26,7 @@ void Rows::add(const wire::TxnResponse& response) {
     Entry entry{.record = std::move(value.record),
                 .seat = place->seat,
                 .stronger = value.stronger,
+                .turn = value.turn,
                 .created = kv.create_revision(),
                 .written = kv.mod_revision()};
     auto& record = entry.record;
@@ -84,7 +85,7 @@ LockTable Rows::table() const {
         table.restore_holder(resource, entry.record);
         continue;
       }
-      const auto number = static_cast<std::uint64_t>(entry.created);
+      const auto number = (static_cast<std::uint64_t>(entry.created) << 16U) | entry.turn;
       last_ticket = std::max(last_ticket, number);
       table.restore_waiter(resource, {entry.stronger, entry.record.priority, number}, entry.record);
     }

@@ -22,6 +22,7 @@ struct Entry {
   Record record{};
   Seat seat = Seat::holds;
   bool stronger = false;
+  std::uint16_t turn = 0;
   std::int64_t created = 0;
   std::int64_t written = 0;
 };
@@ -33,11 +34,11 @@ class Rows {
 
   /// Only these resources count; without, all do.
   void only(const Claim& claim);
-  /// What was read. Throws Error (corrupt).
-  void add(const wire::TxnResponse& response);
+  /// What was read. `bundled`: in the midst of a transaction. Throws Error (corrupt).
+  void add(const wire::TxnResponse& response, bool bundled = false);
 
   [[nodiscard]] TimePoint now() const noexcept { return now_; }
-  /// The state is that of this revision.
+  /// The state is at least that of this revision.
   [[nodiscard]] std::int64_t revision() const noexcept { return revision_; }
   [[nodiscard]] const Entry* find(std::string_view resource, Seat seat, const Owner& owner) const;
   /// When a holder of the resource was last written; 0: there is none.

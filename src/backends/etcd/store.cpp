@@ -70,16 +70,26 @@ void Store::failed(const AskPtr& ask, const Failure& failure, Call call) {
 
 void Store::send(const AskPtr& ask, wire::TxnRequest request, Call call,
                  std::function<void(const wire::TxnResponse&, Call)> then) {
-  rpc_.txn(
-      std::move(request), call,
-      [this, ask, then = std::move(then)](const Outcome<wire::TxnResponse>& outcome, Call now_on) {
-        if (outcome.failure) return failed(ask, *outcome.failure, now_on);
-        try {
-          then(outcome.response, now_on);
-        } catch (const Error& error) {
-          ask->reply(Answer::failed(error.about(ask->claim.parts.front().resource)));
-        }
-      });
+  rpc_.txn(std::move(request), call,
+           handle(ask, [then = std::move(then)](const Outcome<wire::TxnResponse>& outcome,
+                                                Call now_on) { then(outcome.response, now_on); }));
+}
+
+void Store::send_bundled(const AskPtr& ask, wire::TxnRequest request, Call call,
+                         std::function<void(const Outcome<wire::TxnResponse>&, Call)> then) {
+  bundler_.txn(ask->claim.owner, std::move(request), call, handle(ask, std::move(then)));
+}
+
+Then<wire::TxnResponse> Store::handle(
+    const AskPtr& ask, std::function<void(const Outcome<wire::TxnResponse>&, Call)> then) {
+  return [this, ask, then = std::move(then)](const Outcome<wire::TxnResponse>& outcome, Call call) {
+    if (outcome.failure) return failed(ask, *outcome.failure, call);
+    try {
+      then(outcome, call);
+    } catch (const Error& error) {
+      ask->reply(Answer::failed(error.about(ask->claim.parts.front().resource)));
+    }
+  };
 }
 
 // Rows are ordered as their names are, and so are a claim's parts.
@@ -94,9 +104,10 @@ Ops Store::reads(const Claim& claim) const {
   return ops;
 }
 
-Ops Store::seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now) const {
+Ops Store::seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now) {
   Ops ops;
   const auto& claim = ask.claim;
+  const std::uint16_t turn = seat == Seat::waits ? ++turn_ : 0;
   for (const auto& part : claim.parts) {
     const bool stronger = !claim.instead_of.empty();
     // Of a claim that takes over, only the parts that become stronger wait.
@@ -109,7 +120,8 @@ Ops Store::seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now) const 
                            .since = now,
                            .who = claim.who},
                 .ttl = claim.ttl,
-                .stronger = stronger};
+                .stronger = stronger,
+                .turn = turn};
     ops.push_back(put(keys_.key(part.resource, seat, claim.owner), encode(value, now), lease));
   }
   return ops;
@@ -170,13 +182,14 @@ void Store::take_or_queue(const AskPtr& ask, Call call) {
   if (const auto lease = ask->waiters_lease; lease != 0)
     otherwise.push_back(only_if(not_there(ask->claim), seats(*ask, Seat::waits, lease, now)));
   for (auto& op : reads(ask->claim)) otherwise.push_back(std::move(op));
-  send(
+  send_bundled(
       ask,
       transaction(std::move(free), seats(*ask, Seat::holds, ask->lease, now), std::move(otherwise)),
-      call, [this, ask](const wire::TxnResponse& response, Call now_on) {
+      call, [this, ask](const Outcome<wire::TxnResponse>& outcome, Call now_on) {
         leave_lane(ask);
-        if (!response.succeeded()) return decide(ask, response, now_on);
-        granted(ask, response, make_hold(*ask), ask->claim.ttl);
+        if (outcome.response.succeeded())
+          return granted(ask, outcome.response, make_hold(*ask), ask->claim.ttl);
+        decide(ask, read_rows(ask->claim, outcome), now_on);
       });
 }
 
@@ -249,7 +262,18 @@ void Store::look(const AskPtr& ask, Call call) {
        });
 }
 
+Rows Store::read_rows(const Claim& claim, const Outcome<wire::TxnResponse>& outcome) {
+  Rows rows(keys_, sightings_, BootClock::now());
+  rows.only(claim);
+  rows.add(outcome.response, outcome.bundled);
+  return rows;
+}
+
 void Store::decide(const AskPtr& ask, const wire::TxnResponse& response, Call call) {
+  decide(ask, read_rows(ask->claim, {.failure = {}, .response = response}), call);
+}
+
+void Store::decide(const AskPtr& ask, const Rows& rows, Call call) {
   if (BootClock::now() >= call.deadline) {
     return failed(ask,
                   {.kind = Failure::Kind::unreachable,
@@ -258,9 +282,6 @@ void Store::decide(const AskPtr& ask, const wire::TxnResponse& response, Call ca
                   call);
   }
   const auto& claim = ask->claim;
-  Rows rows(keys_, sightings_, BootClock::now());
-  rows.only(claim);
-  rows.add(response);
   std::size_t should_wait = 0;
   std::size_t waits = 0;
   for (const auto& part : claim.parts) {
@@ -275,6 +296,11 @@ void Store::decide(const AskPtr& ask, const wire::TxnResponse& response, Call ca
   auto table = rows.table();
   std::vector<Wake> wakes;
   auto verdict = table.acquire(claim, ask->queue, {}, rows.now(), wakes);
+  // Read in the midst of a transaction that wrote the same row: what else it wrote can't be told.
+  const bool blurred = std::any_of(claim.parts.begin(), claim.parts.end(), [&](const Part& part) {
+    return rows.last_written(part.resource) > rows.revision();
+  });
+  if (verdict.verdict == Verdict::granted && blurred) return look(ask, call);
   if (verdict.verdict == Verdict::granted) return commit(ask, rows, table, verdict, call);
   if (verdict.verdict == Verdict::queued) {
     if (!in_line) return enqueue(ask, call);
@@ -411,9 +437,7 @@ void Store::learn_and_renew(const AskPtr& ask, Call call) {
   send(ask, transaction({}, reads(ask->claim)), call,
        [this, ask](const wire::TxnResponse& response, Call now_on) {
          const auto& claim = ask->claim;
-         Rows rows(keys_, sightings_, BootClock::now());
-         rows.only(claim);
-         rows.add(response);
+         const auto rows = read_rows(claim, {.failure = {}, .response = response});
          Hold hold{.claim = claim};
          for (const auto& part : claim.parts) {
            const auto* entry = rows.find(part.resource, Seat::holds, claim.owner);
@@ -462,12 +486,12 @@ void Store::renew_hold(const AskPtr& ask, Hold hold, Call call) {
       there.clear();
       writes.clear();
     }
-    send(ask, transaction({}, std::move(all)), now_on,
-         [this, ask, next, ttl](const wire::TxnResponse& response, Call) {
-           if (all_held(response)) return granted(ask, response, next, ttl);
-           book_.erase(ask->claim.owner);
-           ask->reply({.verdict = Verdict::lost});
-         });
+    send_bundled(ask, transaction({}, std::move(all)), now_on,
+                 [this, ask, next, ttl](const Outcome<wire::TxnResponse>& outcome, Call) {
+                   if (all_held(outcome.response)) return granted(ask, outcome.response, next, ttl);
+                   book_.erase(ask->claim.owner);
+                   ask->reply({.verdict = Verdict::lost});
+                 });
   });
 }
 

@@ -1,9 +1,11 @@
 // The etcd store: a claim becomes a transaction. README.md says how and why.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "backends/etcd/book.hpp"
+#include "backends/etcd/bundler.hpp"
 #include "backends/etcd/lane.hpp"
 #include "backends/etcd/leases.hpp"
 #include "backends/etcd/rows.hpp"
@@ -42,7 +44,7 @@ class Store final : public Backend {
   [[nodiscard]] AskPtr make_ask(const Claim& claim, bool queue, Call& call, Reply reply) const;
   [[nodiscard]] bool wide(const Claim& claim) const { return claim.parts.size() > kOpsAtOnce; }
   [[nodiscard]] Ops reads(const Claim& claim) const;
-  [[nodiscard]] Ops seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now) const;
+  [[nodiscard]] Ops seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now);
   [[nodiscard]] std::vector<wire::Compare> not_there(const Claim& claim) const;
 
   // acquire
@@ -56,6 +58,7 @@ class Store final : public Backend {
   void check(const Owner& owner, const Target& target);
   void look(const AskPtr& ask, Call call);
   void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call);
+  void decide(const AskPtr& ask, const Rows& rows, Call call);
   void commit(const AskPtr& ask, const Rows& rows, const LockTable& table, const Answer& answer,
               Call call);
   [[nodiscard]] Hold make_hold(const Ask& ask) const;
@@ -72,6 +75,12 @@ class Store final : public Backend {
   /// Sends, and hands on what came of it unless it failed: then the ask has its answer.
   void send(const AskPtr& ask, wire::TxnRequest request, Call call,
             std::function<void(const wire::TxnResponse&, Call)> then);
+  [[nodiscard]] Then<wire::TxnResponse> handle(
+      const AskPtr& ask, std::function<void(const Outcome<wire::TxnResponse>&, Call)> then);
+  [[nodiscard]] Rows read_rows(const Claim& claim, const Outcome<wire::TxnResponse>& outcome);
+  /// The same, together with others.
+  void send_bundled(const AskPtr& ask, wire::TxnRequest request, Call call,
+                    std::function<void(const Outcome<wire::TxnResponse>&, Call)> then);
   void failed(const AskPtr& ask, const Failure& failure, Call call);
   void tick();
   /// Erases both seats of an owner, holders' first.
@@ -84,7 +93,9 @@ class Store final : public Backend {
   Sightings sightings_;
   Book book_;
   Lane lane_;
+  std::atomic<std::uint16_t> turn_ = 0;
   Rpc rpc_;
+  Bundler bundler_{rpc_};
   Leases leases_;
   Watcher watcher_;
 };
