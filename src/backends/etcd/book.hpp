@@ -14,7 +14,8 @@ namespace interlock::etcd {
 /// A claim that is held.
 struct Hold {
   Claim claim{};
-  std::vector<std::int64_t> created{};  ///< of each part's key
+  std::vector<std::string> keys{};      ///< of each part
+  std::vector<std::int64_t> created{};  ///< and since when
   std::vector<std::uint64_t> fences{};
   std::int64_t written = 0;  ///< when all of them were last written
   std::int64_t lease = 0;
@@ -26,8 +27,9 @@ struct Hold {
 /// A claim in line.
 struct Wait {
   Claim claim{};
-  std::string resource{};  ///< one of its lines
+  std::string key{};  ///< one of its own
   std::int64_t created = 0;
+  std::int64_t seen = 0;  ///< at this revision it looked
   TimePoint asked{};
   std::uint32_t place = 0;
   /// Whom it waits for: while that key stands as it is, nothing has changed.
@@ -36,7 +38,7 @@ struct Wait {
     std::int64_t created = 0;
     std::int64_t written = 0;  ///< 0: no matter when, it waits as well
     TimePoint expires = TimePoint::max();
-    std::string next{};  ///< the key that it has when it is granted, and still in the way
+    std::string next{};  ///< the key that it gets when it is granted, and still in the way
   };
   std::optional<Ahead> ahead{};
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <unordered_set>
 
 namespace interlock::etcd {
@@ -20,10 +21,10 @@ bool light(const wire::TxnRequest& request) {
 
 }  // namespace
 
-void Bundler::txn(const Owner& owner, wire::TxnRequest request, Call call,
+void Bundler::txn(std::vector<std::string> resources, wire::TxnRequest request, Call call,
                   Then<wire::TxnResponse> then) {
   if (!light(request)) return rpc_.txn(std::move(request), call, std::move(then));
-  One one{owner, std::move(request), call, std::move(then)};
+  One one{std::move(resources), std::move(request), call, std::move(then)};
   {
     const std::lock_guard lock(mutex_);
     if (under_way_ == kAtOnce) {
@@ -48,12 +49,16 @@ void Bundler::next() {
   Bundle bundle;
   {
     const std::lock_guard lock(mutex_);
-    std::unordered_set<Owner> owners;
-    while (!waiting_.empty() && bundle.size() < kMost &&
-           owners.insert(waiting_.front().owner).second) {
-      bundle.push_back(std::move(waiting_.front()));
-      waiting_.pop_front();
+    std::unordered_set<std::string_view> taken;
+    std::deque<One> left;
+    for (auto& one : waiting_) {
+      bool apart = true;
+      for (const auto& resource : one.resources) apart = taken.insert(resource).second && apart;
+      // Whoever comes later for the same resource stays behind.
+      auto& to = apart && bundle.size() < kMost ? bundle.emplace_back() : left.emplace_back();
+      to = std::move(one);
     }
+    waiting_.swap(left);
     if (bundle.empty()) {
       --under_way_;
       return;
@@ -81,7 +86,6 @@ void Bundler::send(Bundle bundle) {
       Outcome<wire::TxnResponse> own{
           .failure = outcome.failure, .response = {}, .repeated = outcome.repeated};
       if (!own.failure) {
-        own.bundled = true;
         own.response = std::move(
             *outcome.response.mutable_responses(static_cast<int>(i))->mutable_response_txn());
         *own.response.mutable_header() = outcome.response.header();

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "backends/etcd/rpc.hpp"
-#include "interlock/claim.hpp"
 
 namespace interlock::etcd {
 
@@ -17,12 +16,14 @@ class Bundler {
  public:
   explicit Bundler(Rpc& rpc) : rpc_(rpc) {}
 
-  /// Like Rpc::txn. All keys that it writes have this owner in their names, or are being deleted.
-  void txn(const Owner& owner, wire::TxnRequest request, Call call, Then<wire::TxnResponse> then);
+  /// Like Rpc::txn. It writes keys of these resources only; no two of a bundle have one in common,
+  /// so that each finds what it would find alone.
+  void txn(std::vector<std::string> resources, wire::TxnRequest request, Call call,
+           Then<wire::TxnResponse> then);
 
  private:
   struct One {
-    Owner owner;
+    std::vector<std::string> resources;
     wire::TxnRequest request;
     Call call;
     Then<wire::TxnResponse> then;

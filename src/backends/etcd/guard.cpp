@@ -13,7 +13,9 @@ EtcdGuard etcd_guard(const Lease& lease, std::string_view resource, std::string_
     throw Error(Errc::invalid, "this lease does not hold it",
                 {.resource = name, .node = {}, .maybe_held = false});
   }
-  return {etcd::Keys(std::string(prefix)).key(name, etcd::Seat::holds, lease.owner())};
+  return {
+      .key = etcd::Keys(std::string(prefix)).key(name, etcd::Seat::holds, etcd::Keys::kExclusive),
+      .create_revision = static_cast<std::int64_t>(lease.fence(name).value)};
 }
 
 // A quoted string as Go reads it. Names have no control characters, but the key has a tab.
@@ -27,7 +29,7 @@ std::string EtcdGuard::etcdctl() const {
     if (c == '"' || c == '\\') quoted += '\\';
     quoted += c;
   }
-  return "create(\"" + quoted + "\") > \"0\"";
+  return "create(\"" + quoted + "\") = \"" + std::to_string(create_revision) + "\"";
 }
 
 }  // namespace interlock

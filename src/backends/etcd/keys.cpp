@@ -14,8 +14,8 @@ std::string join(std::string_view prefix, std::string_view resource, std::string
 
 }  // namespace
 
-std::string Keys::key(std::string_view resource, Seat seat, const Owner& owner) const {
-  return join(prefix_, resource, std::string{kTab, static_cast<char>(seat)}) + owner.to_string();
+std::string Keys::key(std::string_view resource, Seat seat, std::string_view chair) const {
+  return join(prefix_, resource, std::string{kTab, static_cast<char>(seat)}).append(chair);
 }
 
 Range Keys::row(std::string_view resource) const {
@@ -39,13 +39,13 @@ std::optional<Place> Keys::parse(std::string_view key) const {
   if (!key.starts_with(prefix_)) return std::nullopt;
   key.remove_prefix(prefix_.size());
   const auto tab = key.find(kTab);
-  if (tab == std::string_view::npos || tab == 0 || tab + 2 > key.size()) return std::nullopt;
+  if (tab == std::string_view::npos || tab == 0 || tab + 2 >= key.size()) return std::nullopt;
   const char seat = key[tab + 1];
   if (seat != static_cast<char>(Seat::holds) && seat != static_cast<char>(Seat::waits))
     return std::nullopt;
-  const auto owner = Owner::parse(key.substr(tab + 2));
-  if (!owner) return std::nullopt;
-  return Place{.resource = key.substr(0, tab), .seat = static_cast<Seat>(seat), .owner = *owner};
+  return Place{.resource = key.substr(0, tab),
+               .seat = static_cast<Seat>(seat),
+               .chair = key.substr(tab + 2)};
 }
 
 }  // namespace interlock::etcd

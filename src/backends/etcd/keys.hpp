@@ -1,7 +1,8 @@
 // What the keys are called.
 //
-//     PREFIX name TAB h owner     this owner holds the resource
-//     PREFIX name TAB w owner     this owner waits for it
+//     PREFIX name TAB h x         the exclusive holder of the resource
+//     PREFIX name TAB h chair     any other holder: it shares, has slots, or holds it once more
+//     PREFIX name TAB w chair     somebody who waits for it
 //
 // No name has control characters, so the tab ends it, and the keys of a resource (its row) are the
 // range from TAB to the next character. Rows are ordered as their names are.
@@ -25,14 +26,16 @@ struct Range {
 struct Place {
   std::string_view resource;
   Seat seat = Seat::holds;
-  Owner owner;
+  std::string_view chair;
 };
 
 class Keys {
  public:
   explicit Keys(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  [[nodiscard]] std::string key(std::string_view resource, Seat seat, const Owner& owner) const;
+  /// The exclusive holder's.
+  static constexpr std::string_view kExclusive = "x";
+  [[nodiscard]] std::string key(std::string_view resource, Seat seat, std::string_view chair) const;
   /// All keys of a resource.
   [[nodiscard]] Range row(std::string_view resource) const;
   /// Those of its holders.

@@ -16,6 +16,12 @@ milliseconds wall_clock() {
       std::chrono::system_clock::now().time_since_epoch());
 }
 
+Owner owner_of(const std::string& text) {
+  const auto owner = Owner::parse(text);
+  if (!owner) throw Json::other_error::create(501, "no owner", nullptr);
+  return *owner;
+}
+
 Mode mode_of(const std::string& text) {
   for (const auto mode : {Mode::exclusive, Mode::shared, Mode::slots}) {
     if (text == to_string(mode)) return mode;
@@ -29,6 +35,7 @@ std::string encode(const Value& value, TimePoint now) {
   const auto& record = value.record;
   const auto& who = *record.who;
   Json json{
+      {"owner", record.owner.to_string()},
       {"mode", to_string(record.mode)},
       {"ttl", std::chrono::ceil<milliseconds>(value.ttl).count()},
       {"since", (wall_clock() - std::chrono::floor<milliseconds>(now - record.since)).count()}};
@@ -40,7 +47,6 @@ std::string encode(const Value& value, TimePoint now) {
   if (record.priority != 0) json["priority"] = record.priority;
   if (record.fence != 0) json["fence"] = record.fence;
   if (value.stronger) json["stronger"] = true;
-  if (value.turn != 0) json["turn"] = value.turn;
   if (!who.label.empty()) json["label"] = who.label;
   if (!who.identity.empty()) json["identity"] = who.identity;
   if (!who.host.empty()) json["host"] = who.host;
@@ -54,6 +60,7 @@ Value decode(std::string_view text, TimePoint now, std::string_view key) {
     const auto json = Json::parse(text);
     Value value;
     auto& record = value.record;
+    record.owner = owner_of(json.at("owner").get<std::string>());
     record.mode = mode_of(json.at("mode").get<std::string>());
     record.slots = json.value("slots", std::uint32_t{1});
     record.capacity = json.value("capacity", std::uint32_t{0});
@@ -62,7 +69,6 @@ Value decode(std::string_view text, TimePoint now, std::string_view key) {
     record.fence = json.value("fence", std::uint64_t{0});
     value.ttl = milliseconds(json.at("ttl").get<std::int64_t>());
     value.stronger = json.value("stronger", false);
-    value.turn = json.value("turn", std::uint16_t{0});
     const auto age = wall_clock() - milliseconds(json.value("since", std::int64_t{0}));
     record.since = now - std::max(age, milliseconds(0));
     record.who = std::make_shared<const Who>(Who{.label = json.value("label", ""),

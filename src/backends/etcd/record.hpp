@@ -1,6 +1,6 @@
 // What stands in a key: a line of JSON that people can read, too.
 //
-//     {"mode":"exclusive","ttl":30000,"since":1763212345678,"host":"db1","pid":4711,"label":"nightly"}
+//     {"owner":"8f0c…","mode":"exclusive","ttl":30000,"since":1763212345678,"host":"db1","pid":4711}
 //
 // `ttl` (ms) counts from when the key was last written; there is no clock in it. `since` is a wall
 // clock's, and only shown. What has its usual value is left out.
@@ -14,10 +14,9 @@
 namespace interlock::etcd {
 
 struct Value {
-  Record record{};  ///< without owner and expiry
+  Record record{};  ///< without its expiry
   Duration ttl{};
-  bool stronger = false;   ///< a waiter that holds already
-  std::uint16_t turn = 0;  ///< orders the waiters of one transaction
+  bool stronger = false;  ///< a waiter that holds already
 };
 
 std::string encode(const Value& value, TimePoint now);

@@ -19,10 +19,10 @@ namespace interlock::etcd {
 
 /// One key.
 struct Entry {
+  std::string key{};
   Record record{};
   Seat seat = Seat::holds;
   bool stronger = false;
-  std::uint16_t turn = 0;
   std::int64_t created = 0;
   std::int64_t written = 0;
 };
@@ -34,11 +34,11 @@ class Rows {
 
   /// Only these resources count; without, all do.
   void only(const Claim& claim);
-  /// What was read. `bundled`: in the midst of a transaction. Throws Error (corrupt).
-  void add(const wire::TxnResponse& response, bool bundled = false);
+  /// What was read. Throws Error (corrupt).
+  void add(const wire::TxnResponse& response);
 
   [[nodiscard]] TimePoint now() const noexcept { return now_; }
-  /// The state is at least that of this revision.
+  /// The state is that of this revision.
   [[nodiscard]] std::int64_t revision() const noexcept { return revision_; }
   [[nodiscard]] const Entry* find(std::string_view resource, Seat seat, const Owner& owner) const;
   /// When a holder of the resource was last written; 0: there is none.
@@ -49,8 +49,20 @@ class Rows {
   /// A table with these rows. It gives fence 0 to what gets the revision of its transaction.
   [[nodiscard]] LockTable table() const;
 
-  /// What the table changed among the holders, as operations.
-  [[nodiscard]] Ops changes(const LockTable& table, std::int64_t lease) const;
+  /// Holders whose time is over, as operations: gone, unless they were written since.
+  [[nodiscard]] Ops clear_expired() const;
+  /// Somebody else has a key of this chair.
+  [[nodiscard]] bool occupied(const std::string& chair, const Owner& owner) const;
+
+  /// What the table granted, as operations; where the parts are then, and since when (0: from now
+  /// on).
+  struct Change {
+    Ops ops{};
+    std::vector<std::string> keys{};
+    std::vector<std::int64_t> created{};
+  };
+  [[nodiscard]] Change change(const LockTable& table, const Claim& claim, const std::string& chair,
+                              std::int64_t lease) const;
 
   /// For one that was told to queue: what it waits for.
   struct Ahead {
@@ -63,6 +75,7 @@ class Rows {
  private:
   using Row = std::vector<Entry>;
 
+  [[nodiscard]] const Row& row(std::string_view resource) const;
   [[nodiscard]] static bool one_kind(const Entry& first, const Entry& other);
 
   const Keys& keys_;

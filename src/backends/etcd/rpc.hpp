@@ -37,8 +37,6 @@ struct Outcome {
   Response response{};
   /// An earlier copy of the request was sent, and nobody knows what came of it.
   bool repeated = false;
-  /// Others were in the same transaction, before and after it.
-  bool bundled = false;
 };
 
 /// Told what came of a call, and whether this thread still belongs to the one who waits.

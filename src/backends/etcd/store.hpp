@@ -1,11 +1,11 @@
 // The etcd store: a claim becomes a transaction. README.md says how and why.
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "backends/etcd/book.hpp"
 #include "backends/etcd/bundler.hpp"
+#include "backends/etcd/chairs.hpp"
 #include "backends/etcd/lane.hpp"
 #include "backends/etcd/leases.hpp"
 #include "backends/etcd/rows.hpp"
@@ -40,51 +40,55 @@ class Store final : public Backend {
     bool in_lane = false;
   };
   using AskPtr = std::shared_ptr<Ask>;
+  using Txn = Outcome<wire::TxnResponse>;
+  using Answered = std::function<void(const wire::TxnResponse&, Call)>;
 
   [[nodiscard]] AskPtr make_ask(const Claim& claim, bool queue, Call& call, Reply reply) const;
-  [[nodiscard]] bool wide(const Claim& claim) const { return claim.parts.size() > kOpsAtOnce; }
-  [[nodiscard]] Ops reads(const Claim& claim) const;
-  [[nodiscard]] Ops seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now);
-  [[nodiscard]] std::vector<wire::Compare> not_there(const Claim& claim) const;
 
-  // acquire
+  // store_acquire.cpp
   void begin(const AskPtr& ask, Call call);
   void enter_lane(const AskPtr& ask, Call call);
   void leave_lane(const AskPtr& ask);
   void take_or_queue(const AskPtr& ask, Call call);
   void still_in_line(const AskPtr& ask, const Wait& wait, Call call);
   /// The one ahead has been granted, and is in the way as it was.
-  void now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnResponse& response);
-  void check(const Owner& owner, const Target& target);
+  void now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnResponse& response,
+                         Call call);
   void look(const AskPtr& ask, Call call);
   void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call);
-  void decide(const AskPtr& ask, const Rows& rows, Call call);
   void commit(const AskPtr& ask, const Rows& rows, const LockTable& table, const Answer& answer,
               Call call);
-  [[nodiscard]] Hold make_hold(const Ask& ask) const;
   void enqueue(const AskPtr& ask, Call call);
-  void leave_line(const AskPtr& ask, Call call, std::function<void(Call)> then);
+  void leave_line(const AskPtr& ask, const std::vector<const Entry*>& places, Call call,
+                  std::function<void(Call)> then);
+  void queued(const AskPtr& ask, const Rows& rows, const LockTable& table, Answer answer);
+  /// One key for each part, as long as nobody else is there.
+  [[nodiscard]] std::vector<std::string> keys_of(const Claim& claim, Seat seat);
+  [[nodiscard]] Ops seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now);
+  [[nodiscard]] std::vector<wire::Compare> not_in_line(const Claim& claim);
+  [[nodiscard]] Hold make_hold(const Ask& ask);
+
+  // store.cpp
+  void renew_hold(const AskPtr& ask, const Hold& hold, Call call);
+  void learn_and_renew(const AskPtr& ask, Call call);
+  void release_wait(const AskPtr& ask, const Wait& wait, Call call);
+  void find_and_release(const AskPtr& ask, Call call);
   /// `hold`: what is known of it so far; what is 0 there gets the transaction's revision.
   void granted(const AskPtr& ask, const wire::TxnResponse& response, Hold hold, Duration ttl);
-  void queued(const AskPtr& ask, const Rows& rows, const LockTable& table, Answer answer);
-
-  // renew
-  void renew_hold(const AskPtr& ask, Hold hold, Call call);
-  void learn_and_renew(const AskPtr& ask, Call call);
-
+  [[nodiscard]] static bool wide(const Claim& claim) { return claim.parts.size() > kOpsAtOnce; }
+  [[nodiscard]] Ops reads(const Claim& claim) const;
+  [[nodiscard]] Rows read_rows(const Claim& claim, const wire::TxnResponse& response);
   /// Sends, and hands on what came of it unless it failed: then the ask has its answer.
-  void send(const AskPtr& ask, wire::TxnRequest request, Call call,
-            std::function<void(const wire::TxnResponse&, Call)> then);
-  [[nodiscard]] Then<wire::TxnResponse> handle(
-      const AskPtr& ask, std::function<void(const Outcome<wire::TxnResponse>&, Call)> then);
-  [[nodiscard]] Rows read_rows(const Claim& claim, const Outcome<wire::TxnResponse>& outcome);
+  void send(const AskPtr& ask, wire::TxnRequest request, Call call, Answered then);
   /// The same, together with others.
   void send_bundled(const AskPtr& ask, wire::TxnRequest request, Call call,
-                    std::function<void(const Outcome<wire::TxnResponse>&, Call)> then);
+                    std::function<void(const Txn&, Call)> then);
+  [[nodiscard]] Then<wire::TxnResponse> handle(const AskPtr& ask,
+                                               std::function<void(const Txn&, Call)> then);
   void failed(const AskPtr& ask, const Failure& failure, Call call);
+  void forget(const Owner& owner);
+  void check(const Owner& owner, const Target& target);
   void tick();
-  /// Erases both seats of an owner, holders' first.
-  [[nodiscard]] Ops erase_all(const Claim& claim, bool held) const;
 
   Traits traits_;
   const Settings settings_;
@@ -92,8 +96,8 @@ class Store final : public Backend {
   WakeSink sink_;
   Sightings sightings_;
   Book book_;
+  Chairs chairs_;
   Lane lane_;
-  std::atomic<std::uint16_t> turn_ = 0;
   Rpc rpc_;
   Bundler bundler_{rpc_};
   Leases leases_;

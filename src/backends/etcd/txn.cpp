@@ -66,8 +66,8 @@ wire::Compare created(std::string key, std::int64_t revision) {
   return compare;
 }
 
-wire::Compare there(std::string key) {
-  auto compare = created(std::move(key), 0);
+wire::Compare created_after(std::string key, std::int64_t revision) {
+  auto compare = created(std::move(key), revision);
   compare.set_result(wire::Compare::GREATER);
   return compare;
 }

@@ -23,7 +23,8 @@ wire::RequestOp read(std::string key);
 
 /// The key is there since this revision; 0: it is not there.
 wire::Compare created(std::string key, std::int64_t revision);
-wire::Compare there(std::string key);
+/// It is there, and came after this revision.
+wire::Compare created_after(std::string key, std::int64_t revision);
 /// The key was last written at this revision.
 wire::Compare written(std::string key, std::int64_t revision);
 /// No key of the range was written after this revision. 0: the range is empty.

@@ -12,13 +12,14 @@ namespace interlock::etcd {
 
 /// What a waiter waits for.
 struct Target {
-  Range range{};          ///< without an end: one key
-  std::int64_t seen = 0;  ///< it was there at this revision
-  bool writes = false;    ///< tell `written` of keys that are written, too
+  Range range{};             ///< without an end: one key
+  std::int64_t created = 0;  ///< that key is there since then
+  std::int64_t seen = 0;     ///< it was there at this revision
+  bool writes = false;       ///< tell `written` of keys that are written, too
 
   [[nodiscard]] bool same(const Target& other) const {
     return range.begin == other.range.begin && range.end == other.range.end &&
-           writes == other.writes;
+           created == other.created && writes == other.writes;
   }
 };
 
