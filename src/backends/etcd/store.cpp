@@ -174,7 +174,7 @@ void Store::renew_hold(const AskPtr& ask, const Hold& hold, Call call) {
     const auto& claim = ask->claim;
     Hold next{.claim = claim, .lease = got.id, .since = hold.since, .doubt = hold.doubt};
     next.claim.priority = hold.claim.priority;
-    Ops all;
+    std::vector<wire::TxnRequest> all;
     std::vector<wire::Compare> there;
     Ops writes;
     for (const auto& part : claim.parts) {
@@ -196,9 +196,9 @@ void Store::renew_hold(const AskPtr& ask, const Hold& hold, Call call) {
       there.push_back(created(hold.keys[at], hold.created[at]));
       writes.push_back(put(hold.keys[at], encode(value, now), got.id));
       if (writes.size() < kOpsAtOnce && &part != &claim.parts.back()) continue;
-      all.push_back(only_if(std::exchange(there, {}), std::exchange(writes, {})));
+      all.push_back(transaction(std::exchange(there, {}), std::exchange(writes, {})));
     }
-    send_bundled(ask, transaction({}, std::move(all)), now_on,
+    send_bundled(ask, together(std::move(all)), now_on,
                  [this, ask, next, ttl](const Txn& outcome, Call) {
                    if (all_held(outcome.response)) return granted(ask, outcome.response, next, ttl);
                    forget(ask->claim.owner);
@@ -215,19 +215,19 @@ void Store::release(const Claim& claim, Call call, Reply reply) {
     return release_wait(ask, *wait, call);
   const auto hold = book_.hold(claim.owner);
   if (!hold || !knows(*hold, claim)) return find_and_release(ask, call);
-  Ops ops;
+  std::vector<wire::TxnRequest> each;
   for (const auto& part : claim.parts) {
     const auto at = index(*hold, part);
-    ops.push_back(only_if({created(hold->keys[at], hold->created[at])}, {erase(hold->keys[at])}));
+    each.push_back(
+        transaction({created(hold->keys[at], hold->created[at])}, {erase(hold->keys[at])}));
   }
-  send_bundled(
-      ask, transaction({}, std::move(ops)), call, [this, ask, hold](const Txn& outcome, Call) {
-        forget(ask->claim.owner);
-        // The first copy of this very request may have done it.
-        const bool held =
-            any_erased(outcome.response) || (outcome.repeated && BootClock::now() < hold->expires);
-        ask->reply({.verdict = held ? Verdict::granted : Verdict::lost});
-      });
+  send_bundled(ask, together(std::move(each)), call, [this, ask, hold](const Txn& outcome, Call) {
+    forget(ask->claim.owner);
+    // The first copy of this very request may have done it.
+    const bool held =
+        any_erased(outcome.response) || (outcome.repeated && BootClock::now() < hold->expires);
+    ask->reply({.verdict = held ? Verdict::granted : Verdict::lost});
+  });
 }
 
 void Store::release_wait(const AskPtr& ask, const Wait& wait, Call call) {

@@ -104,6 +104,13 @@ wire::TxnRequest transaction(std::vector<wire::Compare> all, Ops then, Ops other
   return request;
 }
 
+wire::TxnRequest together(std::vector<wire::TxnRequest> each) {
+  if (each.size() == 1) return std::move(each.front());
+  Ops ops(each.size());
+  for (std::size_t i = 0; i < each.size(); ++i) *ops[i].mutable_request_txn() = std::move(each[i]);
+  return transaction({}, std::move(ops));
+}
+
 void each_key(const wire::TxnResponse& response,
               const std::function<void(const wire::KeyValue&)>& visit) {
   each_response(response, [&](const wire::ResponseOp& one) {

@@ -33,6 +33,8 @@ wire::Compare unchanged_since(Range range, std::int64_t revision);
 /// Only if all of it holds. What is in `then` may be any number.
 wire::RequestOp only_if(std::vector<wire::Compare> all, Ops then, Ops otherwise = {});
 wire::TxnRequest transaction(std::vector<wire::Compare> all, Ops then, Ops otherwise = {});
+/// Each for itself, in one step.
+wire::TxnRequest together(std::vector<wire::TxnRequest> each);
 
 // What came of it, in transactions within transactions as well.
 void each_key(const wire::TxnResponse& response,
