@@ -7,18 +7,10 @@
 
 #include "conformance/temporary_directory.hpp"
 #include "eventually.hpp"
+#include "servers/certificates.hpp"
 #include "servers/process.hpp"
 
 namespace interlock::servers {
-
-/// Runs a program and waits for its end: its exit status, and what it printed in `output`.
-inline int run(std::vector<std::string> words, const std::string& output) {
-  Process process(std::move(words), output);
-  int status = -1;
-  if (::waitpid(process.pid(), &status, 0) != process.pid()) return -1;
-  process.forget();
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 class RedisServer {
  public:
@@ -94,21 +86,6 @@ class RedisServer {
 class TlsRedisServer {
  public:
   TlsRedisServer() {
-    const auto log = file("openssl.log");
-    make({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-          "-nodes", "-days", "2", "-subj", "/CN=test CA", "-keyout", file("ca.key"), "-out",
-          file("ca.crt")},
-         log);
-    for (const std::string who : {"server", "client"}) {
-      make({"openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-            "-subj", "/CN=" + who, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-            "-keyout", file(who + ".key"), "-out", file(who + ".csr")},
-           log);
-      make({"openssl", "x509", "-req", "-in", file(who + ".csr"), "-CA", file("ca.crt"), "-CAkey",
-            file("ca.key"), "-CAcreateserial", "-days", "2", "-copy_extensions", "copy", "-out",
-            file(who + ".crt")},
-           log);
-    }
     tls_port_ = free_port();
     server_ = std::make_unique<RedisServer>(std::vector<std::string>{
         "--tls-port", std::to_string(tls_port_), "--tls-cert-file", file("server.crt"),
@@ -119,17 +96,11 @@ class TlsRedisServer {
            "&cert=" + file("client.crt") + "&key=" + file("client.key");
   }
   [[nodiscard]] int tls_port() const noexcept { return tls_port_; }
-  [[nodiscard]] std::string file(const std::string& name) const {
-    return (directory_.path() / name).string();
-  }
+  [[nodiscard]] std::string file(const std::string& name) const { return certificates_.file(name); }
   [[nodiscard]] RedisServer& server() { return *server_; }
 
  private:
-  static void make(std::vector<std::string> words, const std::string& log) {
-    if (run(std::move(words), log) != 0) throw std::runtime_error("openssl failed; see " + log);
-  }
-
-  TemporaryDirectory directory_;
+  Certificates certificates_;
   int tls_port_ = 0;
   std::unique_ptr<RedisServer> server_;
 };

@@ -1,0 +1,91 @@
+#include "backends/etcd/book.hpp"
+
+namespace interlock::etcd {
+
+namespace {
+
+template <class Map>
+auto find(Map& map, const Owner& owner) {
+  const auto it = map.find(owner);
+  return it == map.end() ? nullptr : &it->second;
+}
+
+}  // namespace
+
+void Book::put(Hold hold) {
+  const std::lock_guard lock(mutex_);
+  const auto owner = hold.claim.owner;
+  waits_.erase(owner);
+  if (!hold.claim.instead_of.empty()) holds_.erase(hold.claim.instead_of);
+  if (const auto it = doubts_.find(owner); it != doubts_.end()) {
+    hold.doubt = it->second.until;
+    doubts_.erase(it);
+  }
+  holds_[owner] = std::move(hold);
+}
+
+void Book::put(Wait wait) {
+  const std::lock_guard lock(mutex_);
+  waits_[wait.claim.owner] = std::move(wait);
+}
+
+std::optional<Hold> Book::hold(const Owner& owner) const {
+  const std::lock_guard lock(mutex_);
+  const auto* found = find(holds_, owner);
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
+std::optional<Wait> Book::wait(const Owner& owner, TimePoint now) {
+  const std::lock_guard lock(mutex_);
+  auto* found = find(waits_, owner);
+  if (found == nullptr) return std::nullopt;
+  found->asked = now;
+  return *found;
+}
+
+void Book::erase(const Owner& owner) {
+  const std::lock_guard lock(mutex_);
+  waits_.erase(owner);
+  const auto it = holds_.find(owner);
+  if (it == holds_.end()) return;
+  if (it->second.doubt > TimePoint{}) doubts_[owner] = {it->second.claim, it->second.doubt};
+  holds_.erase(it);
+}
+
+void Book::doubt(const Claim& claim, TimePoint until) {
+  const std::lock_guard lock(mutex_);
+  doubts_[claim.owner] = {claim, until};
+}
+
+std::vector<Owner> Book::on_lease(std::int64_t lease) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Owner> owners;
+  for (const auto& [owner, hold] : holds_) {
+    if (hold.lease == lease) owners.push_back(owner);
+  }
+  return owners;
+}
+
+Book::Due Book::due(TimePoint now, Duration silence) {
+  const std::lock_guard lock(mutex_);
+  Due due;
+  std::erase_if(holds_, [&](auto& item) {
+    const bool over = item.second.expires < now;
+    if (over) due.holds.push_back(std::move(item.second));
+    return over;
+  });
+  std::erase_if(waits_, [&](auto& item) {
+    const bool silent = item.second.asked + silence < now;
+    if (silent) due.forgotten.push_back(std::move(item.second.claim));
+    return silent;
+  });
+  std::erase_if(doubts_, [&](auto& item) {
+    // One that is in line after all is looked after as such.
+    const bool over = item.second.until < now;
+    if (over && !waits_.contains(item.first)) due.forgotten.push_back(std::move(item.second.claim));
+    return over;
+  });
+  return due;
+}
+
+}  // namespace interlock::etcd

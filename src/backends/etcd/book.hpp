@@ -1,0 +1,78 @@
+// What this client knows of its own claims, so that it need not ask: where they stand, and when each
+// of them has to be cleaned up because nobody asks for it any more.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "interlock/claim.hpp"
+
+namespace interlock::etcd {
+
+/// A claim that is held.
+struct Hold {
+  Claim claim{};
+  std::vector<std::string> keys{};      ///< of each part
+  std::vector<std::int64_t> created{};  ///< and since when
+  std::vector<std::uint64_t> fences{};
+  std::int64_t written = 0;  ///< when all of them were last written
+  std::int64_t lease = 0;
+  TimePoint since{};
+  TimePoint expires{};  ///< nobody takes it before
+  TimePoint doubt{};    ///< until then, an old copy of its request may still arrive
+};
+
+/// A claim in line.
+struct Wait {
+  Claim claim{};
+  std::string key{};  ///< one of its own
+  std::int64_t created = 0;
+  std::int64_t seen = 0;  ///< at this revision it looked
+  TimePoint asked{};
+  std::uint32_t place = 0;
+  /// Whom it waits for: while that key stands as it is, nothing has changed.
+  struct Ahead {
+    std::string key{};
+    std::int64_t created = 0;
+    std::int64_t written = 0;  ///< 0: no matter when, it waits as well
+    TimePoint expires = TimePoint::max();
+    std::string next{};  ///< the key that it gets when it is granted, and still in the way
+  };
+  std::optional<Ahead> ahead{};
+};
+
+/// Thread-safe.
+class Book {
+ public:
+  void put(Hold hold);
+  void put(Wait wait);
+  [[nodiscard]] std::optional<Hold> hold(const Owner& owner) const;
+  /// And notes that it asked.
+  [[nodiscard]] std::optional<Wait> wait(const Owner& owner, TimePoint now);
+  void erase(const Owner& owner);
+  /// It may be in the store, or get there yet: look again when its TTL has ended.
+  void doubt(const Claim& claim, TimePoint until);
+  /// Whoever has this lease.
+  [[nodiscard]] std::vector<Owner> on_lease(std::int64_t lease) const;
+
+  struct Due {
+    std::vector<Hold> holds{};       ///< not renewed in time
+    std::vector<Claim> forgotten{};  ///< in line and silent, or in doubt
+  };
+  /// Takes out what has to be cleaned up.
+  Due due(TimePoint now, Duration silence);
+
+ private:
+  struct Doubt {
+    Claim claim;
+    TimePoint until;
+  };
+  mutable std::mutex mutex_;
+  std::unordered_map<Owner, Hold> holds_;
+  std::unordered_map<Owner, Wait> waits_;
+  std::unordered_map<Owner, Doubt> doubts_;
+};
+
+}  // namespace interlock::etcd

@@ -1,0 +1,87 @@
+#include "backends/etcd/record.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/text.hpp"
+
+namespace interlock::etcd {
+
+namespace {
+
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+
+milliseconds wall_clock() {
+  return std::chrono::duration_cast<milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+}
+
+Owner owner_of(const std::string& text) {
+  const auto owner = Owner::parse(text);
+  if (!owner) throw Json::other_error::create(501, "no owner", nullptr);
+  return *owner;
+}
+
+Mode mode_of(const std::string& text) {
+  for (const auto mode : {Mode::exclusive, Mode::shared, Mode::slots}) {
+    if (text == to_string(mode)) return mode;
+  }
+  throw Json::other_error::create(501, "no mode is called " + text, nullptr);
+}
+
+}  // namespace
+
+std::string encode(const Value& value, TimePoint now) {
+  const auto& record = value.record;
+  const auto& who = *record.who;
+  Json json{
+      {"owner", record.owner.to_string()},
+      {"mode", to_string(record.mode)},
+      {"ttl", std::chrono::ceil<milliseconds>(value.ttl).count()},
+      {"since", (wall_clock() - std::chrono::floor<milliseconds>(now - record.since)).count()}};
+  if (record.mode == Mode::slots) {
+    json["slots"] = record.slots;
+    json["capacity"] = record.capacity;
+  }
+  if (record.ancestor) json["ancestor"] = true;
+  if (record.priority != 0) json["priority"] = record.priority;
+  if (record.fence != 0) json["fence"] = record.fence;
+  if (value.stronger) json["stronger"] = true;
+  if (!who.label.empty()) json["label"] = who.label;
+  if (!who.identity.empty()) json["identity"] = who.identity;
+  if (!who.host.empty()) json["host"] = who.host;
+  if (who.pid != 0) json["pid"] = who.pid;
+  if (!who.tied) json["tied"] = false;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Value decode(std::string_view text, TimePoint now, std::string_view key) {
+  try {
+    const auto json = Json::parse(text);
+    Value value;
+    auto& record = value.record;
+    record.owner = owner_of(json.at("owner").get<std::string>());
+    record.mode = mode_of(json.at("mode").get<std::string>());
+    record.slots = json.value("slots", std::uint32_t{1});
+    record.capacity = json.value("capacity", std::uint32_t{0});
+    record.ancestor = json.value("ancestor", false);
+    record.priority = json.value("priority", 0);
+    record.fence = json.value("fence", std::uint64_t{0});
+    value.ttl = milliseconds(json.at("ttl").get<std::int64_t>());
+    value.stronger = json.value("stronger", false);
+    const auto age = wall_clock() - milliseconds(json.value("since", std::int64_t{0}));
+    record.since = now - std::max(age, milliseconds(0));
+    record.who = std::make_shared<const Who>(Who{.label = json.value("label", ""),
+                                                 .identity = json.value("identity", ""),
+                                                 .host = json.value("host", ""),
+                                                 .pid = json.value("pid", std::int64_t{0}),
+                                                 .tied = json.value("tied", true)});
+    return value;
+  } catch (const Json::exception&) {
+    throw Error(Errc::corrupt,
+                "the key " + printable(key, 600) +
+                    " holds something that is no lock; delete it, or use another prefix");
+  }
+}
+
+}  // namespace interlock::etcd

@@ -1,0 +1,327 @@
+#include "backends/etcd/store.hpp"
+
+#include <algorithm>
+
+#include "backends/etcd/record.hpp"
+
+namespace interlock::etcd {
+
+namespace {
+
+constexpr Duration kHeartbeat = std::chrono::seconds(2);
+// A waiter that does not ask for so long is forgotten.
+constexpr Duration kSilence = 3 * kHeartbeat;
+// A request that nobody heard of again arrives within this time, or never.
+constexpr Duration kStragglers = std::chrono::seconds(15);
+
+bool knows(const Hold& hold, const Claim& claim) {
+  return std::all_of(claim.parts.begin(), claim.parts.end(),
+                     [&](const Part& part) { return hold.claim.find(part.resource) != nullptr; });
+}
+
+std::size_t index(const Hold& hold, const Part& part) {
+  return static_cast<std::size_t>(hold.claim.find(part.resource) - hold.claim.parts.data());
+}
+
+bool any_erased(const wire::TxnResponse& response) {
+  const auto found = erased(response);
+  return std::find(found.begin(), found.end(), true) != found.end();
+}
+
+}  // namespace
+
+Store::Store(Settings settings)
+    : settings_(std::move(settings)),
+      keys_(settings_.prefix),
+      rpc_(settings_),
+      leases_(rpc_,
+              [this](LeaseId id) {
+                for (const auto& owner : book_.on_lease(id)) sink_(owner);
+              }),
+      watcher_(rpc_,
+               {.wake = [this](const Owner& owner) { sink_(owner); },
+                .check = [this](const Owner& owner, const Target& target) { check(owner, target); },
+                .written =
+                    [this](const wire::KeyValue& kv) {
+                      sightings_.see(kv.key(), kv.mod_revision(), BootClock::now());
+                    }}) {
+  sink_ = [](const Owner&) {};
+  traits_.name = "etcd";
+  traits_.where = settings_.where();
+  traits_.heartbeat = kHeartbeat;
+  traits_.call_timeout = settings_.call_timeout;
+  traits_.drift_rate = 0.001;
+  rpc_.start([this] { tick(); });
+}
+
+Store::~Store() { rpc_.stop(); }
+
+Store::AskPtr Store::make_ask(const Claim& claim, bool queue, Call& call, Reply reply) const {
+  call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
+  auto ask = std::make_shared<Ask>(Ask{.claim = claim, .queue = queue, .reply = std::move(reply)});
+  if (!ask->claim.who) ask->claim.who = std::make_shared<const Who>();
+  return ask;
+}
+
+void Store::failed(const AskPtr& ask, const Failure& failure, Call call) {
+  leave_lane(ask);
+  if (ask->acquires) {
+    if (failure.kind == Failure::Kind::no_lease && ask->leases_lost++ < 3) {
+      leases_.forget(ask->lease);
+      leases_.forget(ask->waiters_lease);
+      return begin(ask, call);
+    }
+    if (failure.kind == Failure::Kind::unreachable)
+      book_.doubt(ask->claim, BootClock::now() + ask->claim.ttl + kStragglers);
+  }
+  ask->reply(Answer::failed(failure.error.about(ask->claim.parts.front().resource)));
+}
+
+void Store::send(const AskPtr& ask, wire::TxnRequest request, Call call, Answered then) {
+  rpc_.txn(std::move(request), call,
+           handle(ask, [then = std::move(then)](const Txn& outcome, Call now_on) {
+             then(outcome.response, now_on);
+           }));
+}
+
+void Store::send_bundled(const AskPtr& ask, wire::TxnRequest request, Call call,
+                         std::function<void(const Txn&, Call)> then) {
+  std::vector<std::string> resources;
+  for (const auto& part : ask->claim.parts) resources.push_back(part.resource);
+  bundler_.txn(std::move(resources), std::move(request), call, handle(ask, std::move(then)));
+}
+
+Then<wire::TxnResponse> Store::handle(const AskPtr& ask,
+                                      std::function<void(const Txn&, Call)> then) {
+  return [this, ask, then = std::move(then)](const Txn& outcome, Call call) {
+    if (outcome.failure) return failed(ask, *outcome.failure, call);
+    try {
+      then(outcome, call);
+    } catch (const Error& error) {
+      ask->reply(Answer::failed(error.about(ask->claim.parts.front().resource)));
+    }
+  };
+}
+
+// Rows are ordered as their names are, and so are a claim's parts.
+Ops Store::reads(const Claim& claim) const {
+  Ops ops;
+  if (wide(claim)) {
+    ops.push_back(read({keys_.row(claim.parts.front().resource).begin,
+                        keys_.row(claim.parts.back().resource).end}));
+    return ops;
+  }
+  for (const auto& part : claim.parts) ops.push_back(read(keys_.row(part.resource)));
+  return ops;
+}
+
+Rows Store::read_rows(const Claim& claim, const wire::TxnResponse& response) {
+  Rows rows(keys_, sightings_, BootClock::now());
+  rows.only(claim);
+  rows.add(response);
+  return rows;
+}
+
+void Store::granted(const AskPtr& ask, const wire::TxnResponse& response, Hold hold, Duration ttl) {
+  const auto revision = response.header().revision();
+  Answer yes{.verdict = Verdict::granted};
+  for (std::size_t i = 0; i < hold.created.size(); ++i) {
+    if (hold.created[i] == 0) hold.created[i] = revision;
+    if (hold.fences[i] == 0) hold.fences[i] = static_cast<std::uint64_t>(revision);
+    yes.fences.push_back({hold.fences[i]});
+  }
+  hold.written = revision;
+  hold.expires = BootClock::now() + ttl;
+  if (ask->acquires) watcher_.unwatch(ask->claim.owner);
+  book_.put(std::move(hold));
+  ask->reply(std::move(yes));
+}
+
+void Store::renew(const Claim& claim, Call call, Reply reply) {
+  const auto ask = make_ask(claim, false, call, std::move(reply));
+  const auto hold = book_.hold(claim.owner);
+  if (!hold || !knows(*hold, claim)) return learn_and_renew(ask, call);
+  renew_hold(ask, *hold, call);
+}
+
+void Store::learn_and_renew(const AskPtr& ask, Call call) {
+  send(ask, transaction({}, reads(ask->claim)), call,
+       [this, ask](const wire::TxnResponse& response, Call now_on) {
+         const auto& claim = ask->claim;
+         const auto rows = read_rows(claim, response);
+         Hold hold{.claim = claim};
+         for (const auto& part : claim.parts) {
+           const auto* entry = rows.find(part.resource, Seat::holds, claim.owner);
+           if (entry == nullptr) return ask->reply({.verdict = Verdict::lost});
+           hold.keys.push_back(entry->key);
+           hold.created.push_back(entry->created);
+           hold.fences.push_back(entry->record.fence);
+           hold.since = entry->record.since;
+           hold.expires = std::max(hold.expires, entry->record.expires);
+           hold.claim.priority = entry->record.priority;
+         }
+         renew_hold(ask, hold, now_on);
+       });
+}
+
+// Writes what is there, and nothing that is not: etcd compares.
+void Store::renew_hold(const AskPtr& ask, const Hold& hold, Call call) {
+  // It never gets shorter.
+  const auto ttl = std::max(ask->claim.ttl, hold.expires - BootClock::now());
+  leases_.for_holder(ttl, call, [this, ask, hold, ttl](const Leases::Got& got, Call now_on) {
+    if (got.failure) return failed(ask, *got.failure, now_on);
+    const auto now = BootClock::now();
+    const auto& claim = ask->claim;
+    Hold next{.claim = claim, .lease = got.id, .since = hold.since, .doubt = hold.doubt};
+    next.claim.priority = hold.claim.priority;
+    std::vector<wire::TxnRequest> all;
+    std::vector<wire::Compare> there;
+    Ops writes;
+    for (const auto& part : claim.parts) {
+      const auto at = index(hold, part);
+      const auto at_creation = static_cast<std::uint64_t>(hold.created[at]);
+      next.keys.push_back(hold.keys[at]);
+      next.created.push_back(hold.created[at]);
+      next.fences.push_back(hold.fences[at]);
+      const Value value{.record = {.owner = claim.owner,
+                                   .mode = part.mode,
+                                   .slots = part.slots,
+                                   .capacity = part.capacity,
+                                   .ancestor = part.ancestor,
+                                   .priority = next.claim.priority,
+                                   .since = hold.since,
+                                   .fence = hold.fences[at] == at_creation ? 0 : hold.fences[at],
+                                   .who = claim.who},
+                        .ttl = ttl};
+      there.push_back(created(hold.keys[at], hold.created[at]));
+      writes.push_back(put(hold.keys[at], encode(value, now), got.id));
+      if (writes.size() < kOpsAtOnce && &part != &claim.parts.back()) continue;
+      all.push_back(transaction(std::exchange(there, {}), std::exchange(writes, {})));
+    }
+    send_bundled(ask, together(std::move(all)), now_on,
+                 [this, ask, next, ttl](const Txn& outcome, Call) {
+                   if (all_held(outcome.response)) return granted(ask, outcome.response, next, ttl);
+                   forget(ask->claim.owner);
+                   ask->reply({.verdict = Verdict::lost});
+                 });
+  });
+}
+
+// A key and when it was made are this owner's alone: nothing of anybody else can be meant.
+void Store::release(const Claim& claim, Call call, Reply reply) {
+  const auto ask = make_ask(claim, false, call, std::move(reply));
+  watcher_.unwatch(claim.owner);
+  if (const auto wait = book_.wait(claim.owner, BootClock::now()))
+    return release_wait(ask, *wait, call);
+  const auto hold = book_.hold(claim.owner);
+  if (!hold || !knows(*hold, claim)) return find_and_release(ask, call);
+  std::vector<wire::TxnRequest> each;
+  for (const auto& part : claim.parts) {
+    const auto at = index(*hold, part);
+    each.push_back(
+        transaction({created(hold->keys[at], hold->created[at])}, {erase(hold->keys[at])}));
+  }
+  send_bundled(ask, together(std::move(each)), call, [this, ask, hold](const Txn& outcome, Call) {
+    forget(ask->claim.owner);
+    // The first copy of this very request may have done it.
+    const bool held =
+        any_erased(outcome.response) || (outcome.repeated && BootClock::now() < hold->expires);
+    ask->reply({.verdict = held ? Verdict::granted : Verdict::lost});
+  });
+}
+
+void Store::release_wait(const AskPtr& ask, const Wait& wait, Call call) {
+  Ops ops;
+  for (const auto& key : keys_of(ask->claim, Seat::waits))
+    ops.push_back(only_if({created(key, wait.created)}, {erase(key)}));
+  send_bundled(ask, transaction({}, std::move(ops)), call,
+               [this, ask](const Txn& outcome, Call now_on) {
+                 if (!any_erased(outcome.response)) return find_and_release(ask, now_on);
+                 forget(ask->claim.owner);
+                 ask->reply({.verdict = Verdict::queued});
+               });
+}
+
+// In doubt, or another client's.
+void Store::find_and_release(const AskPtr& ask, Call call) {
+  send(ask, transaction({}, reads(ask->claim)), call,
+       [this, ask](const wire::TxnResponse& response, Call now_on) {
+         const auto& claim = ask->claim;
+         const auto rows = read_rows(claim, response);
+         Ops ops;
+         auto verdict = Verdict::lost;
+         for (const auto seat : {Seat::waits, Seat::holds}) {
+           for (const auto& part : claim.parts) {
+             const auto* entry = rows.find(part.resource, seat, claim.owner);
+             if (entry == nullptr) continue;
+             ops.push_back(only_if({created(entry->key, entry->created)}, {erase(entry->key)}));
+             verdict = seat == Seat::holds ? Verdict::granted : Verdict::queued;
+           }
+         }
+         if (ops.empty()) {
+           forget(claim.owner);
+           return ask->reply({.verdict = Verdict::lost});
+         }
+         send(ask, transaction({}, std::move(ops)), now_on,
+              [this, ask, verdict](const wire::TxnResponse& done, Call) {
+                forget(ask->claim.owner);
+                ask->reply({.verdict = any_erased(done) ? verdict : Verdict::lost});
+              });
+       });
+}
+
+void Store::forget(const Owner& owner) {
+  book_.erase(owner);
+  chairs_.free(owner);
+}
+
+void Store::inspect(const Query& query, Call call, Report report) {
+  call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
+  Ops ops;
+  for (const auto& resource : query.resources) ops.push_back(read(keys_.row(resource)));
+  if (ops.empty()) ops.push_back(read(keys_.all(query.prefix)));
+  rpc_.txn(transaction({}, std::move(ops)), call,
+           [this, report = std::move(report)](const Txn& outcome, Call) {
+             if (outcome.failure) return report({.resources = {}, .why = outcome.failure->error});
+             try {
+               Rows rows(keys_, sightings_, BootClock::now());
+               rows.add(outcome.response);
+               Snapshot snapshot{.resources = rows.table().inspect({}, rows.now())};
+               for (auto& state : snapshot.resources) {
+                 for (auto& waiter : state.waiters)
+                   waiter.remaining = std::min<Duration>(waiter.remaining, Leases::kWaiters);
+               }
+               report(std::move(snapshot));
+             } catch (const Error& error) {
+               report({.resources = {}, .why = error});
+             }
+           });
+}
+
+// On the background thread. Where several are in the way, whoever waits looks for itself.
+void Store::check(const Owner& owner, const Target& target) {
+  if (!target.range.end.empty()) return sink_(owner);
+  const Call call{.deadline = BootClock::now() + traits_.call_timeout};
+  rpc_.txn(transaction({created(target.range.begin, target.created)}, {}), call,
+           [this, owner](const Txn& outcome, Call) {
+             if (!outcome.failure && !outcome.response.succeeded()) sink_(owner);
+           });
+}
+
+void Store::tick() {
+  leases_.tick();
+  const auto now = BootClock::now();
+  const auto due = book_.due(now, kSilence);
+  const Call call{.deadline = now + traits_.call_timeout};
+  for (const auto& hold : due.holds) {
+    Ops ops;
+    // Unless somebody else, who adopted it, has renewed it.
+    for (const auto& key : hold.keys)
+      ops.push_back(only_if({written(key, hold.written)}, {erase(key)}));
+    rpc_.txn(transaction({}, std::move(ops)), call, [](const Txn&, Call) {});
+    chairs_.free(hold.claim.owner);
+  }
+  for (const auto& claim : due.forgotten) release(claim, call, [](const Answer&) {});
+}
+
+}  // namespace interlock::etcd

@@ -1,0 +1,107 @@
+// The etcd store: a claim becomes a transaction. README.md says how and why.
+#pragma once
+
+#include <memory>
+
+#include "backends/etcd/book.hpp"
+#include "backends/etcd/bundler.hpp"
+#include "backends/etcd/chairs.hpp"
+#include "backends/etcd/lane.hpp"
+#include "backends/etcd/leases.hpp"
+#include "backends/etcd/rows.hpp"
+#include "backends/etcd/watcher.hpp"
+
+namespace interlock::etcd {
+
+class Store final : public Backend {
+ public:
+  explicit Store(Settings settings);
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  ~Store() override;
+
+  [[nodiscard]] const Traits& traits() const noexcept override { return traits_; }
+  void acquire(const Claim& claim, bool queue, Call call, Reply reply) override;
+  void renew(const Claim& claim, Call call, Reply reply) override;
+  void release(const Claim& claim, Call call, Reply reply) override;
+  void inspect(const Query& query, Call call, Report report) override;
+  void on_wake(WakeSink sink) override { sink_ = std::move(sink); }
+
+ private:
+  /// A claim that is asked for, renewed or given back, and how far that has come.
+  struct Ask {
+    Claim claim;
+    bool queue = false;
+    Reply reply;
+    LeaseId lease = 0;
+    LeaseId waiters_lease = 0;
+    int leases_lost = 0;
+    bool acquires = false;
+    bool in_lane = false;
+  };
+  using AskPtr = std::shared_ptr<Ask>;
+  using Txn = Outcome<wire::TxnResponse>;
+  using Answered = std::function<void(const wire::TxnResponse&, Call)>;
+
+  [[nodiscard]] AskPtr make_ask(const Claim& claim, bool queue, Call& call, Reply reply) const;
+
+  // store_acquire.cpp
+  void begin(const AskPtr& ask, Call call);
+  void enter_lane(const AskPtr& ask, Call call);
+  void leave_lane(const AskPtr& ask);
+  void take_or_queue(const AskPtr& ask, Call call);
+  void still_in_line(const AskPtr& ask, const Wait& wait, Call call);
+  /// The one ahead has been granted, and is in the way as it was.
+  void now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnResponse& response,
+                         Call call);
+  void look(const AskPtr& ask, Call call);
+  void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call);
+  void commit(const AskPtr& ask, const Rows& rows, const LockTable& table, const Answer& answer,
+              Call call);
+  void enqueue(const AskPtr& ask, Call call);
+  void leave_line(const AskPtr& ask, const std::vector<const Entry*>& places, Call call,
+                  std::function<void(Call)> then);
+  void queued(const AskPtr& ask, const Rows& rows, const LockTable& table, Answer answer);
+  /// One key for each part, as long as nobody else is there.
+  [[nodiscard]] std::vector<std::string> keys_of(const Claim& claim, Seat seat);
+  [[nodiscard]] Ops seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now);
+  [[nodiscard]] std::vector<wire::Compare> not_in_line(const Claim& claim);
+  [[nodiscard]] Hold make_hold(const Ask& ask);
+
+  // store.cpp
+  void renew_hold(const AskPtr& ask, const Hold& hold, Call call);
+  void learn_and_renew(const AskPtr& ask, Call call);
+  void release_wait(const AskPtr& ask, const Wait& wait, Call call);
+  void find_and_release(const AskPtr& ask, Call call);
+  /// `hold`: what is known of it so far; what is 0 there gets the transaction's revision.
+  void granted(const AskPtr& ask, const wire::TxnResponse& response, Hold hold, Duration ttl);
+  [[nodiscard]] static bool wide(const Claim& claim) { return claim.parts.size() > kOpsAtOnce; }
+  [[nodiscard]] Ops reads(const Claim& claim) const;
+  [[nodiscard]] Rows read_rows(const Claim& claim, const wire::TxnResponse& response);
+  /// Sends, and hands on what came of it unless it failed: then the ask has its answer.
+  void send(const AskPtr& ask, wire::TxnRequest request, Call call, Answered then);
+  /// The same, together with others.
+  void send_bundled(const AskPtr& ask, wire::TxnRequest request, Call call,
+                    std::function<void(const Txn&, Call)> then);
+  [[nodiscard]] Then<wire::TxnResponse> handle(const AskPtr& ask,
+                                               std::function<void(const Txn&, Call)> then);
+  void failed(const AskPtr& ask, const Failure& failure, Call call);
+  void forget(const Owner& owner);
+  void check(const Owner& owner, const Target& target);
+  void tick();
+
+  Traits traits_;
+  const Settings settings_;
+  const Keys keys_;
+  WakeSink sink_;
+  Sightings sightings_;
+  Book book_;
+  Chairs chairs_;
+  Lane lane_;
+  Rpc rpc_;
+  Bundler bundler_{rpc_};
+  Leases leases_;
+  Watcher watcher_;
+};
+
+}  // namespace interlock::etcd

@@ -1,0 +1,207 @@
+// One member: killed, stopped, compacted, its leases revoked, the way to it cut. Each test says what
+// has to come of it.
+#include "etcd/etcd_test.hpp"
+
+namespace interlock::etcd_tests {
+namespace {
+
+class ServerFaults : public EtcdTest<servers::EtcdServer> {
+ protected:
+  [[nodiscard]] std::string url_of(const servers::Proxy& proxy) {
+    return "etcd://127.0.0.1:" + std::to_string(proxy.port());
+  }
+  /// Revokes every lease that there is, behind everybody's back.
+  void revoke_leases() {
+    std::istringstream words(servers().ctl({"lease", "list"}));
+    for (std::string word; words >> word;) {
+      if (word.size() == 16) servers().ctl({"lease", "revoke", word});
+    }
+  }
+};
+
+// Expected: nothing happened. The holder holds on, and the waiter is served as ever.
+TEST_F(ServerFaults, KilledAndRestartedTheLeaseLivesOnAndTheWaiterIsServed) {
+  auto lease = Mutex(connect(url()), "r", patient()).acquire();
+  auto waiting = queue_up(Mutex(connect(url()), "r", patient()));
+  servers().restart(SIGKILL);
+  EXPECT_TRUE(still_held(lease));
+  EXPECT_FALSE(waiting.over());
+  const auto fence = lease.fence();
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  EXPECT_GT(waiting.lease().fence(), fence);
+}
+
+// Expected: who asks is told that the store can't be reached, by name, and neither "busy" nor "timed
+// out"; the holder is told by its own clock.
+TEST_F(ServerFaults, AServerThatStaysDownIsUnreachableAndTheHolderIsToldInTime) {
+  const auto locks = connect(url());
+  const auto lease = Mutex(locks, "held", {.ttl = 2s}).acquire();
+  servers().stop(SIGKILL);
+  for (const bool once : {true, false}) {
+    const Mutex mutex(locks, "r", {.retry = {.attempts = 3, .first = 1ms}});
+    try {
+      const auto attempt = once ? mutex.try_acquire() : mutex.try_acquire_for(kPatience);
+      ADD_FAILURE() << "there is no server: " << to_string(attempt.outcome());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::unreachable);
+      EXPECT_EQ(error.resource(), "r");
+      EXPECT_EQ(error.node(), servers().address());
+    }
+  }
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+}
+
+// A server that hangs. Expected: the same, and nobody hangs with it.
+TEST_F(ServerFaults, AStoppedServerIsUnreachableWithinTheDeadline) {
+  const auto locks = connect(url() + "?timeout=500ms");
+  const auto lease = Mutex(locks, "held", {.ttl = 2s}).acquire();
+  servers().process().signal(SIGSTOP);
+  EXPECT_THROW(
+      static_cast<void>(Mutex(locks, "r", {.retry = Retry::none()}).try_acquire_for(kPatience)),
+      Error);
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+  servers().process().signal(SIGCONT);
+  EXPECT_TRUE(Mutex(locks, "r", patient()).acquire());
+}
+
+// Expected: a caller that is cancelled while the server hangs comes back at once.
+TEST_F(ServerFaults, ACallerCanBeCancelledWhileTheServerHangs) {
+  const auto locks = connect(url() + "?timeout=60s");
+  Mutex(locks, "r").acquire().release();
+  servers().process().signal(SIGSTOP);
+  Waiting waiting{Mutex(locks, "r")};
+  std::this_thread::sleep_for(300ms);
+  waiting.cancel();
+  const auto start = BootClock::now();
+  EXPECT_EQ(waiting.attempt().outcome(), Outcome::cancelled);
+  EXPECT_LT(BootClock::now() - start, 5s);
+  servers().process().signal(SIGCONT);
+}
+
+// Expected: the holder is told, soon after etcd says so and long before its TTL ends. Nobody was let
+// in by mistake: the key was gone, and whoever comes next has a larger fence.
+TEST_F(ServerFaults, ARevokedLeaseIsTold) {
+  auto lease = Mutex(connect(url()), "r", {.ttl = 6s}).acquire();
+  revoke_leases();
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+  EXPECT_FALSE(lease.lost_reason().empty());
+  const auto next = Mutex(connect(url()), "r").acquire();
+  EXPECT_GT(next.fence(), lease.fence());
+  EXPECT_EQ(lease.release(), LeaseState::lost);
+  EXPECT_TRUE(next) << "not the old one's to release";
+}
+
+// The trap of etcd's own lock: a waiter whose lease ran out while it waited. Expected: it is in line
+// again, at the end, and holds nothing until it is its turn.
+TEST_F(ServerFaults, AWaiterWhoseLeaseRanOutHoldsNothing) {
+  const auto other = connect(url());
+  auto held = Mutex(other, "r", {.ttl = 600s, .renew = false}).acquire();
+  auto waiting = queue_up(Mutex(connect(url()), "r"));
+  const auto first = look("r").waiters.at(0).owner;
+  // Only the waiter's: the holder's is the longest one.
+  std::istringstream words(servers().ctl({"lease", "list"}));
+  for (std::string word; words >> word;) {
+    if (word.size() == 16 &&
+        servers().ctl({"lease", "timetolive", word}).find("granted with TTL(5s)") !=
+            std::string::npos)
+      servers().ctl({"lease", "revoke", word});
+  }
+  EXPECT_TRUE(eventually([&] { return waiters("r") == 1; }));
+  EXPECT_EQ(look("r").waiters.at(0).owner, first);
+  EXPECT_FALSE(waiting.over());
+  EXPECT_TRUE(held);
+  EXPECT_EQ(held.release(), LeaseState::released);
+  EXPECT_TRUE(waiting.lease());
+}
+
+// Expected: a waiter that watches from before the compaction is woken all the same.
+TEST_F(ServerFaults, CompactionDisturbsNobody) {
+  const auto locks = connect(url());
+  auto lease = Mutex(locks, "r", patient()).acquire();
+  auto waiting = queue_up(Mutex(connect(url()), "r", patient()));
+  for (int i = 0; i < 5; ++i) {
+    Mutex(locks, "other").acquire().release();
+    const auto latest = Mutex(locks, "other").acquire().fence().value;
+    servers().ctl({"compaction", "--physical", std::to_string(latest)});
+  }
+  EXPECT_TRUE(still_held(lease));
+  lease.release();
+  EXPECT_TRUE(waiting.lease());
+}
+
+// Expected: the watch is made anew, and a release that nobody could tell of is found.
+TEST_F(ServerFaults, AConnectionThatIsCutCostsAMoment) {
+  servers::Proxy proxy(servers().port());
+  const auto locks = connect(url_of(proxy));
+  auto lease = Mutex(connect(url()), "r", patient()).acquire();
+  auto waiting = queue_up(Mutex(locks, "r", patient()));
+  const auto mine = Mutex(locks, "mine", patient()).acquire();
+  for (int i = 0; i < 3; ++i) {
+    proxy.cut();
+    std::this_thread::sleep_for(100ms);
+  }
+  lease.release();
+  EXPECT_TRUE(waiting.lease());
+  EXPECT_TRUE(mine);
+}
+
+// Expected: the watch hangs with its connection, and the heartbeat finds what it did not tell.
+TEST_F(ServerFaults, AWatchThatNobodyAnswersIsNotTheOnlyWay) {
+  servers::Proxy proxy(servers().port());
+  const auto locks = connect(url_of(proxy) + "?timeout=1s");
+  auto lease = Mutex(connect(url()), "r", patient()).acquire();
+  auto waiting = queue_up(Mutex(locks, "r", patient()));
+  proxy.stall(servers::Proxy::to_client);
+  lease.release();
+  std::this_thread::sleep_for(1500ms);
+  proxy.flow();
+  EXPECT_TRUE(waiting.lease());
+}
+
+// The answer to a release is lost, and somebody else has the lock by the time it is sent again.
+// Expected: it finds nothing of its own, and leaves the other one alone.
+TEST_F(ServerFaults, ARetriedReleaseLeavesTheSuccessorAlone) {
+  servers::Proxy proxy(servers().port());
+  const auto locks = connect(url_of(proxy) + "?timeout=500ms");
+  auto lease = Mutex(locks, "r", patient()).acquire();
+  proxy.swallow(servers::Proxy::to_client);
+  EXPECT_THROW(lease.release(), Error);
+  const auto next = Mutex(connect(url()), "r").acquire();
+  proxy.flow();
+  proxy.cut();
+  Mutex(locks, "another", patient()).acquire().release();
+  std::this_thread::sleep_for(2s);  // the release goes on in the background
+  EXPECT_TRUE(next);
+  EXPECT_EQ(look("r").holders.at(0).owner, next.owner());
+}
+
+// The answer to an acquire is lost. Expected: asking again settles it, under the same owner.
+TEST_F(ServerFaults, ALostAnswerIsSettledByAskingAgain) {
+  servers::Proxy proxy(servers().port());
+  const auto locks = connect(url_of(proxy) + "?timeout=500ms");
+  Mutex(locks, "warm", patient()).acquire().release();
+  proxy.swallow(servers::Proxy::to_client);
+  Waiting waiting{Mutex(locks, "r", patient())};
+  EXPECT_TRUE(eventually([&] { return holders("r") == 1; }));
+  const auto owner = look("r").holders.at(0).owner;
+  proxy.flow();
+  proxy.cut();
+  EXPECT_EQ(waiting.lease().owner(), owner);
+}
+
+TEST_F(ServerFaults, AnIdleStoreIsEmpty) {
+  {
+    const auto locks = connect(url());
+    auto lease = MultiLock(locks, {"a", "b/c"}).acquire();
+    EXPECT_FALSE(Mutex(locks, "a").try_acquire_for(50ms));
+    const Mutex b(connect(url()), "b");
+    EXPECT_FALSE(b.try_acquire());
+    lease.release();
+  }
+  EXPECT_TRUE(eventually([&] {
+    return servers().ctl({"get", "", "--from-key"}).empty();
+  })) << servers().ctl({"get", "", "--from-key"});
+}
+
+}  // namespace
+}  // namespace interlock::etcd_tests

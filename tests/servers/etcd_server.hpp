@@ -1,0 +1,208 @@
+// Real etcd servers for tests: one, one with TLS and users, or a cluster of three.
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "conformance/temporary_directory.hpp"
+#include "eventually.hpp"
+#include "servers/certificates.hpp"
+#include "servers/process.hpp"
+
+namespace interlock::servers {
+
+/// One member. Alone, or of a cluster that somebody else has put together.
+class EtcdServer {
+ public:
+  EtcdServer() { start(); }
+  /// `options` may refer to the ports, which stay the same.
+  struct Plan {
+    std::string name = "default";
+    int port = 0;
+    int peer_port = 0;
+    std::string scheme = "http";
+    std::vector<std::string> options{};
+  };
+  explicit EtcdServer(Plan plan) : plan_(std::move(plan)) { launch(); }
+
+  [[nodiscard]] int port() const noexcept { return plan_.port; }
+  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(plan_.port); }
+  [[nodiscard]] std::string url() const { return "etcd://" + address(); }
+  [[nodiscard]] Process& process() { return *process_; }
+  [[nodiscard]] std::string log() const { return (directory_.path() / "log").string(); }
+
+  /// etcdctl WORDS…; what it printed.
+  std::string ctl(std::vector<std::string> words, const std::string& input = "") const {
+    const auto output = (directory_.path() / "ctl").string();
+    std::filesystem::remove(output);
+    std::vector<std::string> all{"env",
+                                 "ETCDCTL_API=3",
+                                 "etcdctl",
+                                 "--endpoints",
+                                 plan_.scheme + "://" + address(),
+                                 "--command-timeout=10s"};
+    if (!input.empty()) {
+      const auto file = (directory_.path() / "input").string();
+      std::ofstream(file) << input;
+      all.insert(all.begin(), {"sh", "-c", "exec \"$@\" <" + file, "sh"});
+    }
+    all.insert(all.end(), words.begin(), words.end());
+    (void)run(std::move(all), output);
+    std::ifstream text(output);
+    return {std::istreambuf_iterator<char>(text), {}};
+  }
+
+  void stop(int signal = SIGKILL) { process_->end(signal); }
+  /// With the data and the ports that it had.
+  void restart(int signal = SIGTERM) {
+    stop(signal);
+    launch();
+    wait();
+  }
+  void launch() {
+    const auto own = plan_.scheme + "://" + address();
+    const auto peer = "http://127.0.0.1:" + std::to_string(plan_.peer_port);
+    std::vector<std::string> words{"etcd",
+                                   "--name",
+                                   plan_.name,
+                                   "--data-dir",
+                                   (directory_.path() / "data").string(),
+                                   "--listen-client-urls",
+                                   own,
+                                   "--advertise-client-urls",
+                                   own,
+                                   "--listen-peer-urls",
+                                   peer,
+                                   "--initial-advertise-peer-urls",
+                                   peer};
+    if (plan_.options.empty()) {
+      words.insert(words.end(), {"--initial-cluster", plan_.name + "=" + peer});
+    }
+    words.insert(words.end(), plan_.options.begin(), plan_.options.end());
+    process_.emplace(std::move(words), log());
+  }
+  /// Until it serves clients.
+  void wait() {
+    if (!testing_support::eventually([&] { return process_->over() || listens(plan_.port); }) ||
+        process_->over())
+      throw std::runtime_error("etcd does not start; see " + log());
+  }
+
+ private:
+  void start() {
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      plan_.port = free_port();
+      plan_.peer_port = free_port();
+      launch();
+      if (testing_support::eventually([&] { return process_->over() || listens(plan_.port); }) &&
+          !process_->over())
+        return;
+      std::filesystem::remove_all(directory_.path() / "data");
+    }
+    throw std::runtime_error("etcd does not start; see " + log());
+  }
+
+  TemporaryDirectory directory_;
+  Plan plan_;
+  std::optional<Process> process_;
+};
+
+/// Wants TLS and a client's certificate, and a user with a password.
+class TlsEtcdServer {
+ public:
+  TlsEtcdServer() {
+    const int port = free_port();
+    const int peer_port = free_port();
+    server_ = std::make_unique<EtcdServer>(EtcdServer::Plan{
+        .name = "tls",
+        .port = port,
+        .peer_port = peer_port,
+        .scheme = "https",
+        .options = {"--initial-cluster", "tls=http://127.0.0.1:" + std::to_string(peer_port),
+                    "--cert-file", certificates_.file("server.crt"), "--key-file",
+                    certificates_.file("server.key"), "--trusted-ca-file",
+                    certificates_.file("ca.crt"), "--client-cert-auth"}});
+    server_->wait();
+    ctl({"user", "add", "root:root"});
+    ctl({"role", "add", "locker"});
+    ctl({"role", "grant-permission", "--prefix=true", "locker", "readwrite", "interlock/"});
+    ctl({"role", "grant-permission", "--prefix=true", "locker", "readwrite", "t"});
+    ctl({"user", "add", "locks:p@ss/word"});
+    ctl({"user", "grant-role", "locks", "locker"});
+    ctl({"user", "grant-role", "root", "root"});
+    ctl({"auth", "enable"});
+  }
+  std::string ctl(std::vector<std::string> words) {
+    words.insert(words.begin(),
+                 {"--cacert", certificates_.file("ca.crt"), "--cert",
+                  certificates_.file("client.crt"), "--key", certificates_.file("client.key")});
+    return server_->ctl(std::move(words));
+  }
+  [[nodiscard]] std::string url(const std::string& login = "locks:p%40ss%2Fword@") const {
+    return "etcds://" + login + server_->address() + "?ca=" + certificates_.file("ca.crt") +
+           "&cert=" + certificates_.file("client.crt") + "&key=" + certificates_.file("client.key");
+  }
+  [[nodiscard]] const Certificates& certificates() const { return certificates_; }
+  [[nodiscard]] EtcdServer& server() { return *server_; }
+
+ private:
+  Certificates certificates_;
+  std::unique_ptr<EtcdServer> server_;
+};
+
+/// Three members that elect a leader within a second or so.
+class EtcdCluster {
+ public:
+  EtcdCluster() {
+    std::vector<EtcdServer::Plan> plans;
+    std::string all;
+    for (int i = 0; i < 3; ++i) {
+      plans.push_back(
+          {.name = "m" + std::to_string(i), .port = free_port(), .peer_port = free_port()});
+      all += (i == 0 ? "" : ",") + plans.back().name +
+             "=http://127.0.0.1:" + std::to_string(plans.back().peer_port);
+    }
+    for (auto& plan : plans) {
+      plan.options = {"--initial-cluster",  all,   "--heartbeat-interval", "100",
+                      "--election-timeout", "1000"};
+      members_.push_back(std::make_unique<EtcdServer>(std::move(plan)));
+    }
+    for (auto& member : members_) member->wait();
+    if (leader() == nullptr) throw std::runtime_error("the members elect no leader");
+  }
+  [[nodiscard]] std::string url() const {
+    std::string hosts;
+    for (const auto& member : members_) hosts += (hosts.empty() ? "" : ",") + member->address();
+    return "etcd://" + hosts;
+  }
+  [[nodiscard]] std::vector<std::unique_ptr<EtcdServer>>& members() { return members_; }
+  /// Whoever says that it is.
+  [[nodiscard]] EtcdServer* leader() {
+    EtcdServer* found = nullptr;
+    (void)testing_support::eventually([&] {
+      for (const auto& member : members_) {
+        if (member->process().over()) continue;
+        if (member->ctl({"endpoint", "status", "-w", "fields"}).find("\"Leader\"") ==
+            std::string::npos)
+          continue;
+        const auto text = member->ctl({"endpoint", "status", "-w", "fields"});
+        const auto field = [&](const std::string& name) {
+          const auto at = text.find("\"" + name + "\" : ");
+          return at == std::string::npos ? std::string()
+                                         : text.substr(at + name.size() + 5,
+                                                       text.find('\n', at) - at - name.size() - 5);
+        };
+        if (!field("MemberID").empty() && field("MemberID") == field("Leader"))
+          found = member.get();
+      }
+      return found != nullptr;
+    });
+    return found;
+  }
+
+ private:
+  std::vector<std::unique_ptr<EtcdServer>> members_;
+};
+
+}  // namespace interlock::servers
