@@ -47,6 +47,7 @@ class Pooled final : public PostgresFixture {
 class Polling final : public PostgresFixture {
  public:
   Polling() : PostgresFixture(bouncer().url() + "?mode=lease&listen=off&") {}
+  [[nodiscard]] bool faithful() const override { return false; }
 };
 
 [[maybe_unused]] const bool kAdvisory = add_store<Advisory>("postgres");

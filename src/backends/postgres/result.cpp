@@ -50,14 +50,15 @@ Error make_error(std::string_view state, const std::string& said, const std::str
         "a session: connect to the server itself, or use ?mode=lease");
   }
   if (state == "IL004") {
-    return Error(Errc::unsupported,
-                 "the lock belongs to the session of another client, and only that can change it: "
-                 "use ?mode=lease",
-                 where);
+    return Error(
+        Errc::unsupported,
+        "the lock belongs to the session of another client, and ends with it: only that client "
+        "can renew or change it; use ?mode=lease to hand locks on",
+        where);
   }
   // Whatever passes by itself, or with the next connection.
-  static constexpr std::string_view kPassing[] = {"08", "40", "53", "55",    "57",   "58",
-                                                  "3F", "XX", "26", "42883", "42P01"};
+  static constexpr std::string_view kPassing[] = {"08", "40", "53", "55",    "57",    "58",
+                                                  "3F", "XX", "26", "IL005", "42883", "42P01"};
   if (std::any_of(std::begin(kPassing), std::end(kPassing),
                   [&](std::string_view begin) { return state.starts_with(begin); }))
     return {Errc::unreachable, "the server can't do it now: " + said, where};

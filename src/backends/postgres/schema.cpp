@@ -53,7 +53,9 @@ Words of_leases() {
       {"session_parameters", "own bigint,"},
       {"inspect_parameters", "own bigint,"},
       {"enter", ""},
-      {"own_session_only", ""},
+      {"own_session", ""},
+      {"instead_in_session", ""},
+      {"renew_in_session", ""},
       {"rehome", "home = own,"},
       {"granted", ""},
       // A crash that loses these costs a wait and breaks nothing.
@@ -74,9 +76,19 @@ Words of_locks() {
       {"session_parameters", "backend int, own bigint, title text,"},
       {"inspect_parameters", "backend int, own bigint,"},
       {"enter", "PERFORM interlock.lock_enter(backend);"},
-      {"own_session_only",
-       "IF instead <> none AND EXISTS (SELECT FROM interlock.locks WHERE owner = instead"
-       " AND line = 0 AND id = ANY (ids) AND home <> own) THEN"
+      // What was granted on a session that was lost is granted no more.
+      {"own_session",
+       "IF interlock.lock_elsewhere(by_owner, ids, own) THEN"
+       " RAISE EXCEPTION USING ERRCODE = 'IL005', MESSAGE = 'its last session has not ended yet';"
+       " END IF;"
+       " DELETE FROM interlock.locks WHERE owner = by_owner AND line = 0 AND id = ANY (ids)"
+       " AND home <> own;"},
+      {"instead_in_session",
+       "IF instead <> none AND interlock.lock_elsewhere(instead, ids, own) THEN"
+       " RAISE EXCEPTION USING ERRCODE = 'IL004', MESSAGE = 'another session'; END IF;"},
+      // Another client could not know when that session ends.
+      {"renew_in_session",
+       "IF interlock.lock_elsewhere(by_owner, ids, own) THEN"
        " RAISE EXCEPTION USING ERRCODE = 'IL004', MESSAGE = 'another session'; END IF;"},
       {"rehome", ""},
       {"granted", title},

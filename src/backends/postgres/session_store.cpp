@@ -62,6 +62,7 @@ SessionStore::SessionStore(Settings settings) : settings_(std::move(settings)) {
   traits_.heartbeat = std::chrono::seconds(1);
   traits_.drift_rate = 0.001;
   traits_.notices_death = true;
+  traits_.detaches = false;
   Link::Plan plan{
       .name = settings_.where, .keywords = settings_.keywords, .hosts = settings_.hosts};
   plan.connect_timeout = std::min<Duration>(plan.connect_timeout, settings_.call_timeout);
@@ -81,7 +82,7 @@ SessionStore::SessionStore(Settings settings) : settings_(std::move(settings)) {
     // A session that we lost may live on over there, with all that we had.
     if (before != 0) {
       steps.push_back("SELECT pg_terminate_backend(interlock.lock_backend(" +
-                      std::to_string(before) + "))");
+                      std::to_string(before) + "), 1000)");
     }
     return steps;
   });

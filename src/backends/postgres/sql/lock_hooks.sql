@@ -1,14 +1,14 @@
 -- Advisory mode: who holds also has an advisory lock on the resource's id, in the one session of its
 -- client. Rows of a session that has ended mean nothing.
-CREATE OR REPLACE FUNCTION interlock.lock_take(id bigint, mode text) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION interlock.lock_take(id bigint, how text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  IF mode = 'e' THEN RETURN pg_try_advisory_lock(id); END IF;
+  IF how = 'e' THEN RETURN pg_try_advisory_lock(id); END IF;
   RETURN pg_try_advisory_lock_shared(id);
 END $$;
 
-CREATE OR REPLACE FUNCTION interlock.lock_drop(id bigint, mode text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION interlock.lock_drop(id bigint, how text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  IF mode = 'e' THEN PERFORM pg_advisory_unlock(id); ELSE PERFORM pg_advisory_unlock_shared(id); END IF;
+  IF how = 'e' THEN PERFORM pg_advisory_unlock(id); ELSE PERFORM pg_advisory_unlock_shared(id); END IF;
 END $$;
 
 -- A session keeps a lock on its home for as long as it lives.
@@ -32,7 +32,7 @@ DECLARE
   backend int;
 BEGIN
   IF hold.home = own THEN
-    PERFORM interlock.lock_drop(hold.id, hold.mode);
+    PERFORM interlock.lock_drop(hold.id, hold.taken);
     RETURN true;
   END IF;
   IF interlock.lock_is_gone(hold.home, own) THEN RETURN true; END IF;
@@ -55,7 +55,7 @@ CREATE OR REPLACE FUNCTION interlock.lock_evict(hold interlock.locks, own bigint
 RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF hold.home = own THEN
-    PERFORM interlock.lock_drop(hold.id, hold.mode);
+    PERFORM interlock.lock_drop(hold.id, hold.taken);
     RETURN true;
   END IF;
   IF interlock.lock_is_gone(hold.home, own) THEN RETURN true; END IF;
@@ -72,6 +72,14 @@ BEGIN
   END IF;
 END $$;
 
+-- This owner's holds on other sessions that live.
+CREATE OR REPLACE FUNCTION interlock.lock_elsewhere(by_owner uuid, ids bigint[], own bigint)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM interlock.locks WHERE owner = by_owner AND id = ANY (ids) AND line = 0
+                 AND home <> own AND NOT interlock.lock_is_gone(home, own));
+END $$;
+
 -- Gives back what this session has locked and no row tells of: a call failed half-way.
 CREATE OR REPLACE FUNCTION interlock.lock_settle(backend int, own bigint) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
@@ -85,7 +93,7 @@ BEGIN
     WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND p.pid = backend
   LOOP
     CONTINUE WHEN EXISTS (SELECT FROM interlock.locks k WHERE k.id = l.id AND k.line = 0
-                          AND k.home = own AND (k.mode = 'e') = l.exclusive);
+                          AND k.home = own AND (k.taken = 'e') = l.exclusive);
     PERFORM interlock.lock_drop(l.id, CASE WHEN l.exclusive THEN 'e' ELSE 's' END);
     found_any := found_any + 1;
   END LOOP;
@@ -108,7 +116,7 @@ BEGIN
   IF remaining > 50000 THEN RETURN remaining; END IF;
   FOR h IN SELECT * FROM interlock.locks WHERE owner = by_owner AND line = 0 AND home = own LOOP
     DELETE FROM interlock.locks WHERE owner = by_owner AND id = h.id AND line = 0;
-    PERFORM interlock.lock_drop(h.id, h.mode);
+    PERFORM interlock.lock_drop(h.id, h.taken);
     PERFORM interlock.lock_wake_next(h.id, clock_timestamp());
   END LOOP;
   RETURN 0;

@@ -169,6 +169,7 @@ DECLARE
   fence bigint;
   answer text;
   anybody boolean := false;
+  kept text[] := '{}';
 BEGIN
   {enter}
   PERFORM interlock.guard(ids);
@@ -181,6 +182,7 @@ BEGIN
   END LOOP;
 
   IF anybody THEN
+    {own_session}
     held := interlock.{kind}_held(by_owner, ids, own, at);
     IF held = n THEN
       RETURN 'granted ' || array_to_string(interlock.{kind}_rearm(by_owner, ids, ttl, at, own, of_identity,
@@ -199,7 +201,7 @@ BEGIN
     END IF;
     RETURN 'lost';
   END IF;
-  {own_session_only}
+  {instead_in_session}
 
   IF anybody THEN
     -- All who use a row use it in the same way.
@@ -267,13 +269,15 @@ BEGIN
   IF in_way IS NULL THEN
     got := 0;
     FOR i IN 1..n LOOP
-      EXIT WHEN NOT interlock.{kind}_take(ids[i], substr(modes, i, 1));
+      -- Those of one identity have to get along: for them, the rows alone tell who excludes whom.
+      kept[i] := CASE WHEN substr(modes, i, 1) = 'e' AND of_identity = '' THEN 'e' ELSE 's' END;
+      EXIT WHEN NOT interlock.{kind}_take(ids[i], kept[i]);
       got := i;
     END LOOP;
     IF got < n THEN
       -- Another program's lock, or one that is just being taken or given back.
       FOR i IN REVERSE got..1 LOOP
-        PERFORM interlock.{kind}_drop(ids[i], substr(modes, i, 1));
+        PERFORM interlock.{kind}_drop(ids[i], kept[i]);
       END LOOP;
       in_way := at + interval '{foreign_ms} ms';
     END IF;
@@ -293,7 +297,7 @@ BEGIN
       IF NOT was_queued OR NOT FOUND THEN
         INSERT INTO interlock.{table} VALUES (ids[i], my_line, my_rank, my_number, by_owner, resources[i],
           substr(modes, i, 1), counts[i], capacities[i], substr(ancestors, i, 1) = '1', at,
-          at + interval '{ticket_ms} ms', NULL, own, of_identity, of_label, of_host, of_pid, of_tied);
+          at + interval '{ticket_ms} ms', NULL, own, of_identity, of_label, of_host, of_pid, of_tied, '');
       END IF;
       SELECT count(*) INTO here FROM (
         SELECT FROM interlock.{table} WHERE id = ids[i] AND line > 0
@@ -337,11 +341,11 @@ BEGIN
     IF fence IS NULL THEN fence := nextval('interlock.numbers'); END IF;
     IF before.id IS NOT NULL THEN
       DELETE FROM interlock.{table} WHERE owner = instead AND id = ids[i] AND line = 0;
-      PERFORM interlock.{kind}_drop(ids[i], before.mode);
+      PERFORM interlock.{kind}_drop(ids[i], before.taken);
     END IF;
     INSERT INTO interlock.{table} VALUES (ids[i], 0, -of_priority, fence, by_owner, resources[i],
       substr(modes, i, 1), counts[i], capacities[i], substr(ancestors, i, 1) = '1', at, at + ttl, NULL, own,
-      of_identity, of_label, of_host, of_pid, of_tied);
+      of_identity, of_label, of_host, of_pid, of_tied, kept[i]);
     IF before.id IS NOT NULL AND before.mode <> substr(modes, i, 1) AND NOT stronger THEN
       PERFORM interlock.{kind}_wake_next(ids[i], at);
     END IF;
@@ -376,6 +380,7 @@ BEGIN
   {enter}
   PERFORM interlock.guard(ids);
   at := clock_timestamp();
+  {renew_in_session}
   IF interlock.{kind}_held(by_owner, ids, own, at) < cardinality(ids) THEN
     FOR i IN 1..cardinality(ids) LOOP PERFORM interlock.{kind}_sweep(ids[i], own, at, false); END LOOP;
     RETURN 'lost';

@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS interlock.leases (
   host      text NOT NULL,
   pid       bigint NOT NULL,
   tied      boolean NOT NULL,
+  taken     text COLLATE "C" NOT NULL,   -- holds in advisory mode: its lock on the id, e or s
   PRIMARY KEY (owner, id, line)
 );
 CREATE INDEX IF NOT EXISTS leases_in_line ON interlock.leases (id, line, rank, number);
