@@ -120,7 +120,10 @@ class PostgresConsole {
 
 class PostgresServer {
  public:
-  explicit PostgresServer(std::vector<std::string> options = {}) : options_(std::move(options)) {
+  /// `under`: a program to run it under.
+  explicit PostgresServer(std::vector<std::string> options = {},
+                          std::vector<std::string> under = {})
+      : options_(std::move(options)), under_(std::move(under)) {
     PostgresUser::own(directory_.path());
     const auto log = (directory_.path() / "cp.log").string();
     if (run({"cp", "-a", PostgresTemplate::directory().string(), data().string()}, log) != 0)
@@ -171,6 +174,7 @@ class PostgresServer {
         words.insert(words.end(), {"-c", setting});
       }
       for (const auto& option : options_) words.insert(words.end(), {"-c", option});
+      words.insert(words.begin(), under_.begin(), under_.end());
       process_.emplace(PostgresUser::words(std::move(words)), log);
       PostgresConsole probe(url());
       if (testing_support::eventually(
@@ -189,6 +193,7 @@ class PostgresServer {
  private:
   TemporaryDirectory directory_;
   std::vector<std::string> options_;
+  std::vector<std::string> under_;
   int port_ = 0;
   std::optional<Process> process_;
   std::optional<PostgresConsole> console_;
