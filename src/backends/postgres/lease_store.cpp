@@ -20,7 +20,7 @@ LeaseStore::LeaseStore(Settings settings) : settings_(std::move(settings)), home
   traits_.name = "postgres";
   traits_.where = settings_.where;
   traits_.call_timeout = settings_.call_timeout;
-  traits_.heartbeat = std::chrono::seconds(1);
+  traits_.heartbeat = kHeartbeat;
   traits_.drift_rate = 0.001;
   if (settings_.polls) hearing_ = Hearing::impossible;
   auto how = plan();

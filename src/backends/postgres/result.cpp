@@ -66,9 +66,9 @@ Error make_error(std::string_view state, const std::string& said, const std::str
 }
 
 bool is_state(std::string_view text) {
-  return text.size() == 5 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-           return std::isdigit(c) != 0 || std::isupper(c) != 0;
-         });
+  return text.size() == 5 && text.find_first_of("0123456789") != std::string_view::npos &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0 || std::isupper(c) != 0; });
 }
 
 }  // namespace

@@ -27,6 +27,9 @@ struct Hello {
 Hello read_hello(const PGresult& answer);
 inline constexpr int kSchemaVersion = 1;
 
+/// A place in the queue lasts three times as long. Those at its head look more often.
+inline constexpr Duration kHeartbeat = std::chrono::seconds(5);
+
 /// The verbs of one kind of locks.
 struct Verbs {
   Statement acquire;

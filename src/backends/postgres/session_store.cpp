@@ -17,6 +17,9 @@ std::string home_lock(std::int64_t home) {
   return "SELECT pg_advisory_lock(interlock.high(" + number + "), interlock.low(" + number + "))";
 }
 
+// A server that is slow to answer costs no lease, unless it takes as long as that.
+constexpr Duration kLongestPatience = std::chrono::seconds(30);
+
 const Verbs& verbs() { return Verbs::of(Settings::Kind::advisory); }
 
 }  // namespace
@@ -59,7 +62,7 @@ SessionStore::SessionStore(Settings settings) : settings_(std::move(settings)) {
   traits_.name = "postgres";
   traits_.where = settings_.where;
   traits_.call_timeout = settings_.call_timeout;
-  traits_.heartbeat = std::chrono::seconds(1);
+  traits_.heartbeat = kHeartbeat;
   traits_.drift_rate = 0.001;
   traits_.notices_death = true;
   traits_.detaches = false;
@@ -200,6 +203,7 @@ void SessionStore::settle(const Claim& claim, TimePoint sent, const Answer& answ
   const auto ends = sent + claim.ttl;
   set_end(claim.owner, hold, hold.sure ? std::max(hold.ends, ends) : ends);
   hold.sure = true;
+  session_->set_patience(std::min(claim.ttl, kLongestPatience));  // this thread drives it
   if (!claim.instead_of.empty()) {
     if (const auto it = holds_.find(claim.instead_of); it != holds_.end()) {
       it->second.sure = false;

@@ -14,7 +14,8 @@ DECLARE
   blocked boolean := false;
   fit boolean;
 BEGIN
-  FOR w IN SELECT * FROM interlock.{table} WHERE id = of_id AND line > 0 ORDER BY line, rank, number LOOP
+  FOR w IN SELECT * FROM interlock.{table} WHERE id = of_id AND line > 0
+           ORDER BY line, rank, number LIMIT 1000 LOOP
     CONTINUE WHEN w.expires <= at;
     IF held IS NULL THEN
       SELECT count(*), count(*) FILTER (WHERE mode = 'e'), coalesce(sum(slots), 0),
@@ -309,10 +310,10 @@ BEGIN
     -- just when it was woken, a message that it can't hear.
     IF place = 0 THEN
       look := least(look, interval '{first_look_ms} ms');
-      IF own = 0 THEN look := least(look, interval '{deaf_look_ms} ms'); END IF;
     ELSIF place = 1 THEN
       look := least(look, interval '{second_look_ms} ms');
     END IF;
+    IF own = 0 THEN look := least(look, interval '{deaf_look_ms} ms' * least(place + 1, 10)); END IF;
     {queued}
     RETURN 'queued ' || place || ' ' || (extract(epoch FROM look) * 1000000)::bigint;
   END IF;

@@ -29,9 +29,10 @@ CREATE TABLE IF NOT EXISTS interlock.leases (
   tied      boolean NOT NULL,
   taken     text COLLATE "C" NOT NULL,   -- holds in advisory mode: its lock on the id, e or s
   PRIMARY KEY (owner, id, line)
-);
+) WITH (fillfactor = 50);  -- heartbeats and renewals change rows where they are
 CREATE INDEX IF NOT EXISTS leases_in_line ON interlock.leases (id, line, rank, number);
-CREATE UNLOGGED TABLE IF NOT EXISTS interlock.locks (LIKE interlock.leases INCLUDING ALL);
+CREATE UNLOGGED TABLE IF NOT EXISTS interlock.locks (LIKE interlock.leases INCLUDING ALL)
+  WITH (fillfactor = 50);
 
 -- 64 bits as a key of the other kind of advisory locks, which are no user's: they guard rows while
 -- they are changed, and show that a session lives.
