@@ -2,7 +2,6 @@
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +13,7 @@
 #include <thread>
 
 #include "backends/redis/scripts.hpp"
+#include "crowd.hpp"
 #include "detached.hpp"
 #include "figure.hpp"
 #include "interlock/interlock.hpp"
@@ -22,6 +22,7 @@
 namespace {
 
 using namespace interlock;
+using namespace bench;
 using testing_support::Detached;
 using namespace std::chrono_literals;
 
@@ -73,13 +74,6 @@ class Bare {
   redisContext* context_;
   std::string sha_;
 };
-
-double per_cycle(int cycles, const std::function<void()>& cycle) {
-  return bench::nanoseconds([&] {
-           for (int i = 0; i < cycles; ++i) cycle();
-         }) /
-         cycles;
-}
 
 // Cycles a second of 64 threads; each gets a function of its own.
 double rate_of_threads(const std::function<std::function<void()>(int)>& make) {
@@ -156,59 +150,6 @@ double rate_of_pipeline(int port) {
   });
   redisFree(context);
   return kCoroutines * kRounds / time * 1e9;
-}
-
-struct Hold {
-  std::int64_t from;
-  std::int64_t to;
-};
-
-std::int64_t now_ns() { return BootClock::now().time_since_epoch().count(); }
-
-// Processes that all want one lock and hold it for `busy`; all holds in their order.
-std::vector<Hold> crowd(
-    int processes, int rounds, Duration busy,
-    const std::function<void(int rounds, const std::function<void()>& section)>& work) {
-  int ends[2];
-  if (::pipe(ends) != 0) std::exit(1);
-  std::vector<pid_t> children;
-  for (int p = 0; p < processes; ++p) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      work(rounds, [&] {
-        Hold hold{.from = now_ns(), .to = 0};
-        while (now_ns() - hold.from < busy.count()) {
-        }
-        hold.to = now_ns();
-        [[maybe_unused]] const auto put = ::write(ends[1], &hold, sizeof hold);
-      });
-      ::_exit(0);
-    }
-    children.push_back(child);
-  }
-  ::close(ends[1]);
-  std::vector<Hold> holds;
-  for (Hold hold{}; ::read(ends[0], &hold, sizeof hold) == sizeof hold;) holds.push_back(hold);
-  for (const auto child : children) ::waitpid(child, nullptr, 0);
-  ::close(ends[0]);
-  std::sort(holds.begin(), holds.end(),
-            [](const Hold& a, const Hold& b) { return a.from < b.from; });
-  return holds;
-}
-
-double handoff_ns(const std::string& url, int processes) {
-  const auto holds = crowd(processes, 400 / processes, 200us, [&](int rounds, const auto& section) {
-    const auto locks = connect(url);
-    const Mutex mutex(locks, "baton");
-    for (int i = 0; i < rounds; ++i) {
-      auto lease = mutex.acquire();
-      section();
-    }
-  });
-  std::vector<double> gaps;
-  for (std::size_t i = 1; i < holds.size(); ++i)
-    gaps.push_back(static_cast<double>(holds[i].from - holds[i - 1].to));
-  return bench::median(std::move(gaps));
 }
 
 double rate_of(const std::vector<Hold>& holds) {

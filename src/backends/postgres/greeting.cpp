@@ -47,6 +47,9 @@ std::string session_settings(Duration call_timeout) {
       std::to_string(std::chrono::ceil<std::chrono::milliseconds>(call_timeout * 3 / 4).count());
   return "SET lock_timeout = " + timeout +
          "; SET default_transaction_isolation = 'read committed'"
+         // Most rows that a table of locks has had are gone, and the planner can't know.
+         "; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
+         "; SET plan_cache_mode = force_generic_plan"
          "; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2"
          "; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000"
          // Not every system has it.

@@ -175,8 +175,12 @@ Hello read_hello(const PGresult& answer) {
 }
 
 const SessionVerbs& SessionVerbs::get() {
-  static const auto* const verbs =
-      new SessionVerbs{.expire = call("lock_expire", 4), .settle = call("lock_settle", 2)};
+  static const auto* const verbs = new SessionVerbs{
+      .expire = call("lock_expire", 4),
+      .settle = call("lock_settle", 2),
+      .acquire_one = {.name = "interlock_acquire_one", .text = std::string(sql::lock_fast)},
+      .release_one = {.name = "interlock_release_one",
+                      .text = std::string(sql::lock_fast_release)}};
   return *verbs;
 }
 

@@ -44,6 +44,10 @@ struct Verbs {
 struct SessionVerbs {
   Statement expire;
   Statement settle;
+  /// acquire and release for the usual claim, one exclusive lock without an identity: the short way
+  /// if nobody else has anything to do with it, and else the long one.
+  Statement acquire_one;
+  Statement release_one;
 
   static const SessionVerbs& get();
 };

@@ -20,6 +20,12 @@ std::string home_lock(std::int64_t home) {
 // A server that is slow to answer costs no lease, unless it takes as long as that.
 constexpr Duration kLongestPatience = std::chrono::seconds(30);
 
+// One exclusive lock: the way that is made short.
+bool is_usual(const Claim& claim) {
+  return claim.parts.size() == 1 && claim.parts[0].mode == Mode::exclusive &&
+         claim.instead_of.empty() && (!claim.who || claim.who->identity.empty());
+}
+
 const Verbs& verbs() { return Verbs::of(Settings::Kind::advisory); }
 
 }  // namespace
@@ -113,14 +119,22 @@ void SessionStore::ask(const Statement& statement, std::vector<std::string> para
 }
 
 void SessionStore::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
+  ask_for(claim, queue, call, std::move(reply), queue);
+}
+
+void SessionStore::ask_for(const Claim& claim, bool queue, Call call, Reply reply, bool again) {
   Parameters parameters{title(claim, true)};
   add_acquire(parameters, claim, queue, settings_.prefix);
   expect(claim);
-  ask(verbs().acquire, std::move(parameters), call,
-      [this, claim, sent = BootClock::now(), reply = std::move(reply)](const Outcome& outcome) {
+  ask(is_usual(claim) ? SessionVerbs::get().acquire_one : verbs().acquire, std::move(parameters),
+      call,
+      [this, claim, queue, call, again, sent = BootClock::now(),
+       reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         settle(claim, sent, answer);
         if (outcome.result && is_error(*outcome.result)) clean_up();
+        if (again && answer.verdict == Verdict::queued && answer.place == 0)
+          return ask_for(claim, queue, call, reply, false);
         reply(std::move(answer));
       });
 }
@@ -149,8 +163,8 @@ void SessionStore::release(const Claim& claim, Call call, Reply reply) {
   }
   Parameters parameters{title(claim, false)};
   add_release(parameters, claim, settings_.prefix);
-  ask(verbs().release, std::move(parameters), call,
-      [this, claim, reply = std::move(reply)](const Outcome& outcome) {
+  ask(is_usual(claim) ? SessionVerbs::get().release_one : verbs().release, std::move(parameters),
+      call, [this, claim, reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         if (answer.verdict != Verdict::unknown) forget(claim.owner);
         if (outcome.result && is_error(*outcome.result)) clean_up();
