@@ -119,22 +119,15 @@ void SessionStore::ask(const Statement& statement, std::vector<std::string> para
 }
 
 void SessionStore::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
-  ask_for(claim, queue, call, std::move(reply), queue);
-}
-
-void SessionStore::ask_for(const Claim& claim, bool queue, Call call, Reply reply, bool again) {
   Parameters parameters{title(claim, true)};
   add_acquire(parameters, claim, queue, settings_.prefix);
   expect(claim);
   ask(is_usual(claim) ? SessionVerbs::get().acquire_one : verbs().acquire, std::move(parameters),
       call,
-      [this, claim, queue, call, again, sent = BootClock::now(),
-       reply = std::move(reply)](const Outcome& outcome) {
+      [this, claim, sent = BootClock::now(), reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         settle(claim, sent, answer);
         if (outcome.result && is_error(*outcome.result)) clean_up();
-        if (again && answer.verdict == Verdict::queued && answer.place == 0)
-          return ask_for(claim, queue, call, reply, false);
         reply(std::move(answer));
       });
 }

@@ -42,9 +42,6 @@ class SessionStore final : public Backend {
   /// Looks after holds whose time is over: only this session can free them.
   class Timer;
 
-  /// `again`: if it has to wait as the first in line, asks once more: what was given back while it
-  /// queued was told to nobody.
-  void ask_for(const Claim& claim, bool queue, Call call, Reply reply, bool again);
   void ask(const Statement& statement, std::vector<std::string> parameters, Call call, Done done);
   /// Before a claim is sent: from now on it may be ours.
   void expect(const Claim& claim);

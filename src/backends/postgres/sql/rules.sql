@@ -175,6 +175,42 @@ BEGIN
   {enter}
   PERFORM interlock.guard(ids);
   at := clock_timestamp();
+
+  -- The short way for one exclusive lock: behind one holder, or first in line and free.
+  IF modes = 'e' AND of_identity = '' AND instead = none THEN
+    FOR ahead IN SELECT * FROM interlock.{table} WHERE id = ids[1] ORDER BY line, rank, number LIMIT 2 LOOP
+      IF first.id IS NULL THEN first := ahead; END IF;
+    END LOOP;
+    IF first.line = 2 AND first.owner = by_owner AND first.expires > at THEN
+      IF interlock.{kind}_take(ids[1], 'e') THEN  -- apart: AND goes on after a NULL
+        UPDATE interlock.{table} SET line = 0, number = nextval('interlock.numbers'), since = at,
+          expires = at + ttl, home = own, taken = 'e'
+        WHERE owner = by_owner AND id = ids[1] AND line = 2 RETURNING number INTO fence;
+        {granted}
+        RETURN 'granted ' || fence;
+      END IF;
+    END IF;
+    IF first.line = 0 AND first.owner <> by_owner AND first.expires > at AND first.mode <> 'n'
+       AND (first.owner = ahead.owner OR ahead.owner = by_owner)
+       AND NOT interlock.{kind}_is_gone(first.home, own) THEN
+      IF NOT may_queue THEN RETURN 'busy'; END IF;
+      IF ahead.owner = by_owner THEN
+        UPDATE interlock.{table} SET expires = at + interval '{ticket_ms} ms', home = own
+        WHERE owner = by_owner AND id = ids[1] AND line = 2;
+      ELSE
+        INSERT INTO interlock.{table} VALUES (ids[1], 2, -of_priority, nextval('interlock.numbers'), by_owner,
+          names, 'e', counts[1], capacities[1], ancestors = '1', at, at + interval '{ticket_ms} ms', NULL,
+          own, of_identity, of_label, of_host, of_pid, of_tied, '');
+      END IF;
+      look := least(first.expires - at, interval '{first_look_ms} ms');
+      IF own = 0 THEN look := least(look, interval '{deaf_look_ms} ms'); END IF;
+      {queued}
+      RETURN 'queued 0 ' || (extract(epoch FROM look) * 1000000)::bigint;
+    END IF;
+    first := NULL;
+    ahead := NULL;
+  END IF;
+
   FOR i IN 1..n LOOP
     IF EXISTS (SELECT FROM interlock.{table} WHERE id = ids[i]) THEN
       anybody := true;
