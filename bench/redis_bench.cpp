@@ -1,9 +1,7 @@
 // The Redis store beside bare hiredis on the same server, which it starts itself.
 #include <hiredis/hiredis.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,6 +13,7 @@
 #include <thread>
 
 #include "backends/redis/scripts.hpp"
+#include "crowd.hpp"
 #include "detached.hpp"
 #include "figure.hpp"
 #include "interlock/interlock.hpp"
@@ -23,6 +22,7 @@
 namespace {
 
 using namespace interlock;
+using namespace bench;
 using testing_support::Detached;
 using namespace std::chrono_literals;
 
@@ -74,42 +74,6 @@ class Bare {
   redisContext* context_;
   std::string sha_;
 };
-
-/// While it exists, the server has a core of its own, as if it were another machine. Where the
-/// scheduler puts it else decides more about a round trip than what is measured.
-class Apart {
- public:
-  explicit Apart(pid_t server) : server_(server) {
-    if (::sched_getaffinity(0, sizeof(all_), &all_) != 0 || CPU_COUNT(&all_) < 2) return;
-    int first = 0;
-    while (!CPU_ISSET(first, &all_)) ++first;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(first, &one);
-    auto others = all_;
-    CPU_CLR(first, &others);
-    put(one, others);
-  }
-  Apart(const Apart&) = delete;
-  Apart& operator=(const Apart&) = delete;
-  ~Apart() { put(all_, all_); }
-
- private:
-  void put(const cpu_set_t& server, const cpu_set_t& others) const {
-    (void)::sched_setaffinity(server_, sizeof(server), &server);
-    (void)::sched_setaffinity(0, sizeof(others), &others);
-  }
-
-  pid_t server_;
-  cpu_set_t all_{};
-};
-
-double per_cycle(int cycles, const std::function<void()>& cycle) {
-  return bench::nanoseconds([&] {
-           for (int i = 0; i < cycles; ++i) cycle();
-         }) /
-         cycles;
-}
 
 // Cycles a second of 64 threads; each gets a function of its own.
 double rate_of_threads(const std::function<std::function<void()>(int)>& make) {
@@ -188,70 +152,6 @@ double rate_of_pipeline(int port) {
   return kCoroutines * kRounds / time * 1e9;
 }
 
-struct Hold {
-  pid_t by;
-  std::int64_t from;
-  std::int64_t to;
-};
-
-std::int64_t now_ns() { return BootClock::now().time_since_epoch().count(); }
-
-// Processes that all want one lock; all holds in their order.
-using Section = std::function<void(const std::function<void()>& busy)>;
-std::vector<Hold> crowd(int processes, const std::function<void(const Section& section)>& work) {
-  int ends[2];
-  if (::pipe(ends) != 0) std::exit(1);
-  std::vector<pid_t> children;
-  for (int p = 0; p < processes; ++p) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      work([&](const auto& busy) {
-        Hold hold{.by = ::getpid(), .from = now_ns(), .to = 0};
-        busy();
-        hold.to = now_ns();
-        [[maybe_unused]] const auto put = ::write(ends[1], &hold, sizeof hold);
-      });
-      ::_exit(0);
-    }
-    children.push_back(child);
-  }
-  ::close(ends[1]);
-  std::vector<Hold> holds;
-  for (Hold hold{}; ::read(ends[0], &hold, sizeof hold) == sizeof hold;) holds.push_back(hold);
-  for (const auto child : children) ::waitpid(child, nullptr, 0);
-  ::close(ends[0]);
-  std::sort(holds.begin(), holds.end(),
-            [](const Hold& a, const Hold& b) { return a.from < b.from; });
-  return holds;
-}
-
-// From the end of a hold to the begin of the next one, in another process that waits already. Who has
-// released does something else for a moment: it is not in the way.
-double handoff_ns(const std::string& url) {
-  const auto holds = crowd(2, [&](const auto& section) {
-    const auto locks = connect(url);
-    const Mutex mutex(locks, "baton");
-    for (int i = 0; i < 200; ++i) {
-      {
-        auto lease = mutex.acquire();
-        section([] { std::this_thread::sleep_for(1ms); });
-      }
-      std::this_thread::sleep_for(300us);
-    }
-  });
-  std::vector<double> gaps;
-  for (std::size_t i = 1; i < holds.size(); ++i)
-    gaps.push_back(static_cast<double>(holds[i].from - holds[i - 1].to));
-  return bench::median(std::move(gaps));
-}
-
-// How often a second it goes from one process to another.
-double handoff_rate(const std::vector<Hold>& holds) {
-  double count = 0;
-  for (std::size_t i = 1; i < holds.size(); ++i) count += holds[i].by != holds[i - 1].by ? 1 : 0;
-  return count / static_cast<double>(holds.back().from - holds.front().from) * 1e9;
-}
-
 // Microseconds of CPU that a process used so far.
 double cpu_us(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -285,16 +185,6 @@ double server_ns(Bare& bare, const std::function<void()>& run) {
   return usec / calls * 1e3;
 }
 
-// As often as there are handoffs: a server that is asked more often answers sooner.
-double ping_ns(Bare& bare) {
-  std::vector<double> times;
-  for (int i = 0; i < 400; ++i) {
-    std::this_thread::sleep_for(1ms);
-    times.push_back(bench::nanoseconds([&] { bare.call({"PING"}); }));
-  }
-  return bench::median(std::move(times));
-}
-
 void show_handoff(servers::RedisServer& server, Bare& bare) {
   const Apart apart(server.process().pid());
   const auto url = server.url();
@@ -304,7 +194,8 @@ void show_handoff(servers::RedisServer& server, Bare& bare) {
        .baseline_name = "PING",
        .baseline = 0,
        .most = 3},
-      7, [&] { return handoff_ns(url); }, [&] { return ping_ns(bare); }));
+      7, [&] { return handoff_ns(url); },
+      [&] { return bench::at_times([&] { bare.call({"PING"}); }); }));
 }
 
 void show_crowd(const std::string& url, int port) {

@@ -21,6 +21,7 @@ struct Traits {
   bool across_processes = true;  ///< other processes see the locks
   bool across_hosts = true;      ///< other machines see the locks
   bool notices_death = false;    ///< a killed holder is freed at once, not only by its TTL
+  bool detaches = true;          ///< a lease can outlive its client, and go over to another
 
   std::string why_no_slots{};           ///< for the error, if there is more to say than that
   std::vector<std::string> warnings{};  ///< about how the store is set up, for people

@@ -153,6 +153,7 @@ class Actor {
   }
 
   void hand_over(Lease& lease) {
+    if (!any_client().traits().detaches) return;
     try {
       auto adopted = any_client().adopt(lease.detach());
       adopted.release();

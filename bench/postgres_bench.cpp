@@ -1,0 +1,131 @@
+// The Postgres store beside bare libpq on the same server, which it starts itself.
+#include <libpq-fe.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "crowd.hpp"
+#include "figure.hpp"
+#include "interlock/interlock.hpp"
+#include "servers/postgres_server.hpp"
+
+namespace {
+
+using namespace interlock;
+using namespace bench;
+using namespace std::chrono_literals;
+
+/// One blocking connection with prepared statements.
+class Bare {
+ public:
+  explicit Bare(const std::string& url) : connection_(PQconnectdb(url.c_str())) {
+    prepare("try", "SELECT pg_try_advisory_lock($1)");
+    prepare("unlock", "SELECT pg_advisory_unlock($1)");
+  }
+
+  void cycle() {
+    call("try");
+    call("unlock");
+  }
+  void select_one() { check(PQexec(connection_.get(), "SELECT 1")); }
+  std::string ask(const char* sql) {
+    const std::unique_ptr<PGresult, decltype(&PQclear)> result(PQexec(connection_.get(), sql),
+                                                               PQclear);
+    return PQgetvalue(result.get(), 0, 0);
+  }
+
+ private:
+  struct Finish {
+    void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+  };
+  void prepare(const char* name, const char* text) {
+    check(PQprepare(connection_.get(), name, text, 0, nullptr));
+  }
+  void call(const char* name) {
+    const char* value = "-8406566624594013923";
+    check(PQexecPrepared(connection_.get(), name, 1, &value, nullptr, nullptr, 0));
+  }
+  static void check(PGresult* result) {
+    const auto status = PQresultStatus(result);
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) std::exit(1);
+    PQclear(result);
+  }
+
+  std::unique_ptr<PGconn, Finish> connection_;
+};
+
+void show_cycle(const Client& locks, Bare& bare, const char* name, double most) {
+  const Mutex mutex(locks, "billing:invoice-42");
+  bench::show(bench::in_turns(
+      {.name = name,
+       .ours = 0,
+       .baseline_name = "libpq: pg_try_advisory_lock, pg_advisory_unlock",
+       .baseline = 0,
+       .most = most},
+      15, [&] { return per_cycle(1000, [&] { auto lease = mutex.acquire(); }); },
+      [&] { return per_cycle(1000, [&] { bare.cycle(); }); }));
+}
+
+void show_handoff(const std::string& url, Bare& bare, const std::string& mode) {
+  bench::show(bench::in_turns(
+      {.name = "postgres: handoff to another process, " + mode,
+       .ours = 0,
+       .baseline_name = "SELECT 1",
+       .baseline = 0,
+       .most = 4},
+      7, [&] { return handoff_ns(url + "?mode=" + mode); },
+      [&] { return bench::at_times([&] { bare.select_one(); }); }));
+}
+
+void show_waiters(const std::string& url, Bare& bare, const std::string& mode) {
+  const auto connections = [&] {
+    return std::stoi(
+        bare.ask("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'interlock%'"));
+  };
+  const int before = connections();
+  int used = 0;
+  {
+    const auto locks = connect(url + "?mode=" + mode);
+    const Mutex mutex(locks, "crowded");
+    auto held = mutex.acquire();
+    std::atomic<int> served = 0;
+    for (int i = 0; i < 2000; ++i)
+      mutex.acquire(Wait::forever(), [&](const Attempt&) { ++served; });
+    while (locks.inspect({.resources = {"crowded"}}).resources.at(0).waiters.size() < 2000)
+      std::this_thread::sleep_for(10ms);
+    used = connections() - before;
+    held.release();
+    while (served < 2000) std::this_thread::sleep_for(10ms);
+  }
+  std::printf("%-46s %10d   %-44s %10d   %6s (bar <= 4) %s\n",
+              ("postgres: connections of 2,000 waiters, " + mode).c_str(), used, "at most", 4, "",
+              used <= 4 ? "ok" : "MISSES THE BAR");
+}
+
+}  // namespace
+
+/// With an argument: only the figures that have it in their names.
+int main(int argc, char** argv) {
+  const auto wanted = [&](std::string_view name) {
+    return argc < 2 || name.find(argv[1]) != std::string_view::npos;
+  };
+  servers::PostgresServer server;
+  const auto url = server.url();
+  Bare bare(url);
+  {
+    // The schema is there before anything is measured.
+    const auto first = Mutex(connect(url), "first").acquire();
+  }
+  // These fork.
+  for (const std::string mode : {"advisory", "lease"}) {
+    if (wanted("handoff")) show_handoff(url, bare, mode);
+  }
+  if (wanted("cycle")) {
+    show_cycle(connect(url), bare, "postgres: acquire + release, fence and table", 1.3);
+    show_cycle(connect(url + "?mode=lease"), bare, "postgres: acquire + release, lease mode", 5);
+  }
+  for (const std::string mode : {"advisory", "lease"}) {
+    if (wanted("waiters")) show_waiters(url, bare, mode);
+  }
+}

@@ -1,0 +1,60 @@
+#include "backends/postgres/greeting.hpp"
+
+#include <cstdio>
+#include <memory>
+
+#include "interlock/claim.hpp"
+
+namespace interlock::postgres {
+
+std::int64_t fresh_home() {
+  const auto home = static_cast<std::int64_t>(Owner::random().low);
+  return home == 0 ? 1 : home;
+}
+
+std::string channel_of(std::int64_t home) {
+  char text[40];
+  (void)std::snprintf(text, sizeof(text), "interlock_%llx", static_cast<unsigned long long>(home));
+  return text;
+}
+
+std::function<std::string(const Link::Greeting&)> greeting(
+    std::function<std::vector<std::string>(Link&, bool, const Hello&)> then) {
+  struct Progress {
+    std::vector<std::string> left;
+  };
+  const auto progress = std::make_shared<Progress>();
+  return [progress, then = std::move(then)](const Link::Greeting& now) -> std::string {
+    if (now.step == 0) {
+      *progress = {};
+      return hello_sql();
+    }
+    if (now.step == 1) {
+      const auto hello = read_hello(*now.answer);
+      progress->left = then(now.link, hello.process != now.process, hello);
+      if (hello.schema < kSchemaVersion) return make_schema_sql();
+    }
+    if (progress->left.empty()) return {};
+    const auto next = std::move(progress->left.front());
+    progress->left.erase(progress->left.begin());
+    return next;
+  };
+}
+
+// The server gives up before we do.
+std::string session_settings(Duration call_timeout) {
+  const auto timeout =
+      std::to_string(std::chrono::ceil<std::chrono::milliseconds>(call_timeout * 3 / 4).count());
+  return "SET lock_timeout = " + timeout +
+         "; SET default_transaction_isolation = 'read committed'"
+         // Most rows that a table of locks has had are gone, and the planner can't know.
+         "; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
+         "; SET plan_cache_mode = force_generic_plan"
+         "; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2"
+         "; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000"
+         // Not every system has it.
+         "; DO $$ BEGIN PERFORM set_config('client_connection_check_interval', '1000', false);"
+         " EXCEPTION WHEN OTHERS THEN NULL; END $$";
+}
+
+}  // namespace interlock::postgres

@@ -1,0 +1,26 @@
+// How connections begin.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backends/postgres/link.hpp"
+#include "backends/postgres/schema.hpp"
+
+namespace interlock::postgres {
+
+/// A fresh number for a client that can be told, never 0.
+std::int64_t fresh_home();
+/// Where its messages go.
+std::string channel_of(std::int64_t home);
+
+/// What every greeting begins with: a look at the server, and the schema if there is none yet.
+/// `pooled`: told whether a pooler is in between; what it returns is run then, one after the other.
+std::function<std::string(const Link::Greeting&)> greeting(
+    std::function<std::vector<std::string>(Link& link, bool pooled, const Hello& hello)> then);
+
+/// What ends a statement that waits for too long, and shows the server that the other end is gone.
+std::string session_settings(Duration call_timeout);
+
+}  // namespace interlock::postgres

@@ -1,0 +1,301 @@
+#include "backends/postgres/link.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+
+namespace interlock::postgres {
+
+namespace {
+
+constexpr Duration kFirstPause = std::chrono::milliseconds(10);
+constexpr Duration kLongestPause = std::chrono::seconds(1);
+constexpr int kWorthSleeping = 10;  // milliseconds
+
+Error unreachable(const std::string& what) { return {Errc::unreachable, what}; }
+
+// The first line of what went wrong with the connection.
+std::string said(PGconn* connection) {
+  const std::string_view text = PQerrorMessage(connection);
+  return std::string(text.substr(0, std::min(text.find('\n'), text.size())));
+}
+
+void finish(Request& request, Outcome outcome, Finished& finished) {
+  if (std::exchange(request.urgent, false)) ++finished.urgent;
+  if (!request.done) return;
+  finished.list.push_back([done = std::exchange(request.done, {}),
+                           outcome = std::move(outcome)]() mutable { done(std::move(outcome)); });
+}
+
+}  // namespace
+
+void post(io::Loop& loop, const std::shared_ptr<Link>& link, Request request) {
+  const bool urgent = request.urgent;
+  loop.post([link, request = std::move(request)](
+                TimePoint, Finished&) mutable { link->add(std::move(request)); },
+            urgent);
+}
+
+void Link::reconnect(TimePoint now, Finished& finished) {
+  if (connection_) drop(unreachable("the connection begins anew"), now, finished);
+}
+
+void Link::abandon(Finished& finished) {
+  for (; !sent_.empty(); sent_.pop_front()) finish(sent_.front().request, {}, finished);
+  for (; !waiting_.empty(); waiting_.pop_front()) finish(waiting_.front(), {}, finished);
+}
+
+void Link::open(TimePoint now) {
+  opening_until_ = now + plan_.connect_timeout;
+  std::vector<const char*> names;
+  std::vector<const char*> values;
+  for (const auto& [name, value] : plan_.keywords) {
+    names.push_back(name.c_str());
+    values.push_back(value.c_str());
+  }
+  // A host that swallows packets takes all the time there is: the next attempt begins with another.
+  std::string hosts;
+  std::string ports;
+  for (std::size_t i = 0; i < plan_.hosts.size(); ++i) {
+    const auto& [host, port] = plan_.hosts[(attempts_ + i) % plan_.hosts.size()];
+    hosts += (i == 0 ? "" : ",") + host;
+    ports += (i == 0 ? "" : ",") + port;
+  }
+  ++attempts_;
+  if (!plan_.hosts.empty()) {
+    names.insert(names.end(), {"host", "port"});
+    values.insert(values.end(), {hosts.c_str(), ports.c_str()});
+  }
+  names.push_back(nullptr);
+  values.push_back(nullptr);
+  connection_.reset(PQconnectStartParams(names.data(), values.data(), 0));
+  if (!connection_) throw unreachable("no memory for a connection");
+  PQsetErrorVerbosity(connection_.get(), PQERRORS_VERBOSE);
+  PQsetNoticeReceiver(
+      connection_.get(), [](void*, const PGresult*) {}, nullptr);
+  if (PQstatus(connection_.get()) == CONNECTION_BAD)
+    throw Error(connect_error(connection_.get(), plan_.name));
+  state_ = State::connecting;
+  polling_ = PGRES_POLLING_WRITING;
+  greeted_ = 0;
+  unsent_ = false;
+  prepared_.clear();
+  session_.clear();
+}
+
+void Link::go_on_connecting(Finished& finished) {
+  polling_ = PQconnectPoll(connection_.get());
+  if (polling_ == PGRES_POLLING_FAILED) throw Error(connect_error(connection_.get(), plan_.name));
+  if (polling_ != PGRES_POLLING_OK) return;
+  if (PQsetnonblocking(connection_.get(), 1) != 0) throw unreachable("no non-blocking connection");
+  state_ = State::greeting;
+  greet(nullptr, finished);
+}
+
+void Link::greet(const PGresult* answer, Finished& finished) {
+  const auto next = plan_.greet ? plan_.greet({.link = *this,
+                                               .step = greeted_,
+                                               .answer = answer,
+                                               .process = PQbackendPID(connection_.get())})
+                                : std::string();
+  if (!next.empty()) {
+    ++greeted_;
+    if (PQsendQuery(connection_.get(), next.c_str()) == 0)
+      throw unreachable(said(connection_.get()));
+    return flush();
+  }
+  if (PQenterPipelineMode(connection_.get()) == 0) throw unreachable("no pipeline");
+  state_ = State::open;
+  pause_ = {};
+  if (plan_.on_open) finished.list.push_back(plan_.on_open);
+}
+
+void Link::take_greeting(Finished& finished) {
+  while (state_ == State::greeting && PQisBusy(connection_.get()) == 0) {
+    Result result(PQgetResult(connection_.get()));
+    if (result) {
+      // Of several statements in one, the last one counts, or the one that failed.
+      if (!greeting_ || !is_error(*greeting_)) greeting_ = std::move(result);
+      continue;
+    }
+    const auto answer = std::move(greeting_);
+    if (!answer) throw unreachable("the server does not answer");
+    if (is_error(*answer)) throw Error(to_error(*answer, plan_.name));
+    greet(answer.get(), finished);
+    if (state_ == State::greeting) return;  // its answer is still to come
+  }
+}
+
+void Link::advance(TimePoint now, Finished& finished) {
+  give_up_late(now, finished);
+  try {
+    if (!connection_ && now >= retry_at_ && wants_connection()) open(now);
+    if (connection_) {
+      if (state_ != State::open && now >= opening_until_)
+        throw unreachable("no connection within its time");
+      if (state_ == State::open) send(now);
+      if (!sent_.empty() && now >= sent_.front().at + plan_.patience)
+        throw unreachable("the server does not answer");
+    }
+  } catch (const Error& error) {
+    drop(error, now, finished);
+  }
+  plan_next();
+}
+
+void Link::give_up_late(TimePoint now, Finished& finished) {
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    if (it->deadline > now) {
+      ++it;
+      continue;
+    }
+    finish(*it, failure(unreachable("no connection in time"), false), finished);
+    it = waiting_.erase(it);
+  }
+  // What was sent keeps its place, for the answer that may still come.
+  for (auto& sent : sent_) {
+    if (sent.request.deadline > now || !sent.request.done) continue;
+    finish(sent.request, failure(unreachable("no answer in time"), true), finished);
+  }
+}
+
+bool Link::put(const Request& request) {
+  std::vector<const char*> values;
+  values.reserve(session_.size() + request.parameters.size());
+  for (const auto& parameter : session_) values.push_back(parameter.c_str());
+  for (const auto& parameter : request.parameters) values.push_back(parameter.c_str());
+  const auto count = static_cast<int>(values.size());
+  auto* connection = connection_.get();
+  const auto& statement = *request.statement;
+  bool good = true;
+  bool prepares = false;
+  if (pooled_) {
+    good = PQsendQueryParams(connection, statement.text.c_str(), count, nullptr, values.data(),
+                             nullptr, nullptr, 0) != 0;
+  } else {
+    prepares = prepared_.insert(&statement).second;
+    if (prepares) {
+      good = PQsendPrepare(connection, statement.name.c_str(), statement.text.c_str(), 0,
+                           nullptr) != 0;
+    }
+    good = good && PQsendQueryPrepared(connection, statement.name.c_str(), count, values.data(),
+                                       nullptr, nullptr, 0) != 0;
+  }
+  if (!good || PQpipelineSync(connection) == 0) throw unreachable(said(connection));
+  return prepares;
+}
+
+void Link::send(TimePoint now) {
+  while (!waiting_.empty() && !(pooled_ && !sent_.empty())) {
+    const bool prepares = put(waiting_.front());
+    waiting_.front().parameters.clear();
+    sent_.push_back({.request = std::move(waiting_.front()), .at = now, .prepares = prepares});
+    waiting_.pop_front();
+    unsent_ = true;
+  }
+  if (unsent_) flush();
+}
+
+void Link::flush() {
+  const int left = PQflush(connection_.get());
+  if (left < 0) throw unreachable(said(connection_.get()));
+  unsent_ = left > 0;
+}
+
+void Link::ready(TimePoint now, Finished& finished, bool soon) {
+  if (!connection_) return;
+  if (soon) {
+    pollfd one{.fd = fd(), .events = POLLIN, .revents = 0};
+    if (::poll(&one, 1, kWorthSleeping) <= 0) return;
+  }
+  try {
+    if (state_ == State::connecting) {
+      go_on_connecting(finished);
+    } else {
+      if (unsent_) flush();
+      receive(finished);
+    }
+  } catch (const Error& error) {
+    drop(error, now, finished);
+  }
+  advance(now, finished);
+}
+
+void Link::receive(Finished& finished) {
+  const bool good = PQconsumeInput(connection_.get()) != 0;
+  // What came before the end counts.
+  if (state_ == State::greeting) {
+    take_greeting(finished);
+  } else {
+    take_answers(finished);
+  }
+  if (!good) throw unreachable(said(connection_.get()));
+  while (PGnotify* raw = PQnotifies(connection_.get())) {
+    const std::unique_ptr<PGnotify, decltype(&PQfreemem)> message(raw, PQfreemem);
+    if (!plan_.on_notify) continue;
+    finished.list.push_back(
+        [tell = plan_.on_notify, payload = std::string(message->extra)] { tell(payload); });
+  }
+}
+
+void Link::take_answers(Finished& finished) {
+  while (!sent_.empty() && PQisBusy(connection_.get()) == 0) {
+    Result result(PQgetResult(connection_.get()));
+    if (!result) {  // the end of one statement, or of all
+      if (PQstatus(connection_.get()) == CONNECTION_BAD) throw unreachable(said(connection_.get()));
+      continue;
+    }
+    auto& sent = sent_.front();
+    if (PQresultStatus(result.get()) != PGRES_PIPELINE_SYNC) {
+      if (sent.prepares && !sent.result && is_error(*result))
+        prepared_.erase(sent.request.statement);
+      if (!sent.result || !is_error(*sent.result)) sent.result = std::move(result);
+      continue;
+    }
+    if (!sent.result) throw unreachable("the server's answers are out of order");
+    finish(sent.request, {.result = std::move(sent.result), .failure = {}}, finished);
+    sent_.pop_front();
+  }
+}
+
+// Sent: the server may have done it all the same.
+Outcome Link::failure(const Error& why, bool sent) const {
+  return {.result = {},
+          .failure = Error(why.errc(), why.message(),
+                           {.resource = {}, .node = plan_.name, .maybe_held = sent})};
+}
+
+void Link::drop(const Error& why, TimePoint now, Finished& finished) {
+  connection_.reset();
+  greeting_.reset();
+  state_ = State::down;
+  pooled_ = false;
+  if (plan_.on_close) finished.list.push_back([tell = plan_.on_close, why] { tell(why); });
+  // Each of us at another time, so that a server that comes back is not overrun.
+  pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);
+  const auto half = pause_.count() / 2;
+  retry_at_ = now + Duration(half + std::uniform_int_distribution<Duration::rep>(0, half)(random_));
+  for (; !sent_.empty(); sent_.pop_front())
+    finish(sent_.front().request, failure(why, true), finished);
+  for (; !waiting_.empty(); waiting_.pop_front())
+    finish(waiting_.front(), failure(why, false), finished);
+  plan_next();
+}
+
+short Link::events() const noexcept {
+  if (state_ == State::connecting) return polling_ == PGRES_POLLING_WRITING ? POLLOUT : POLLIN;
+  return static_cast<short>(unsent_ ? POLLIN | POLLOUT : POLLIN);
+}
+
+void Link::plan_next() {
+  next_ = TimePoint::max();
+  if (!connection_ && wants_connection()) next_ = retry_at_;
+  if (connection_ && state_ != State::open) next_ = std::min(next_, opening_until_);
+  if (!sent_.empty()) next_ = std::min(next_, sent_.front().at + plan_.patience);
+  for (const auto& sent : sent_) {
+    if (sent.request.done) next_ = std::min(next_, sent.request.deadline);
+  }
+  for (const auto& request : waiting_) next_ = std::min(next_, request.deadline);
+}
+
+}  // namespace interlock::postgres

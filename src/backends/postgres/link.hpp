@@ -1,0 +1,158 @@
+// One connection to the database that comes back by itself: requests go out in order, in a pipeline,
+// each a transaction of its own, and answers come back in order. A Link belongs to its loop: only the
+// thread that leads it touches the link.
+//
+//     down --(a request, or `keep_open`)--> connecting --> greeting --> open
+//       ^------------------- any failure, then a pause that grows ------------'
+//
+// A failure fails every request that was sent (in doubt) and every one that was waiting (not sent).
+// Nothing is ever sent twice.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/postgres/result.hpp"
+#include "core/io/loop.hpp"
+
+namespace interlock::postgres {
+
+using io::Finished;
+using Done = std::function<void(Outcome)>;
+
+/// Prepared once on every connection.
+struct Statement {
+  std::string name{};
+  std::string text{};
+};
+
+struct Request {
+  const Statement* statement = nullptr;
+  std::vector<std::string> parameters{};
+  TimePoint deadline = TimePoint::max();  ///< not answered by then: failed
+  /// Nobody lends a thread while this is under way.
+  bool urgent = false;
+  Done done{};
+};
+
+class Link final : public io::Connection {
+ public:
+  using Keywords = std::vector<std::pair<std::string, std::string>>;
+
+  /// A connection that was just made, while it is greeted.
+  struct Greeting {
+    Link& link;
+    int step = 0;                      ///< how many statements were answered
+    const PGresult* answer = nullptr;  ///< the last one's
+    int process = 0;                   ///< what the other side calls its process
+  };
+  struct Plan {
+    std::string name{};  ///< for errors
+    /// For libpq. The hosts are apart, so that each of them is the first one to try now and then.
+    Keywords keywords{};
+    std::vector<std::pair<std::string, std::string>> hosts{};  ///< host and port; none: libpq's
+    Duration connect_timeout = std::chrono::seconds(3);
+    /// So long an answer may be out before the connection is given up.
+    Duration patience = std::chrono::seconds(5);
+    /// Connects again without being asked.
+    bool keep_open = false;
+    /// What to run next before the connection counts as open; empty: it is. Throws Error to end it.
+    std::function<std::string(const Greeting&)> greet{};
+    std::function<void()> on_open{};
+    /// Called when a connection is lost, or could not be had.
+    std::function<void(const Error&)> on_close{};
+    std::function<void(std::string payload)> on_notify{};
+  };
+
+  explicit Link(Plan plan) : plan_(std::move(plan)) {}
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  ~Link() override = default;
+
+  void add(Request request) { waiting_.push_back(std::move(request)); }
+  void set_patience(Duration patience) { plan_.patience = std::max(plan_.patience, patience); }
+  /// A pooler is in between, which knows nothing of prepared statements: only one request at a time
+  /// is out, with its text.
+  void set_pooled() { pooled_ = true; }
+  /// What the parameters of every request on this connection begin with.
+  void set_session(std::vector<std::string> session) { session_ = std::move(session); }
+  /// Drops the connection, if there is one, and begins anew.
+  void reconnect(TimePoint now, Finished& finished);
+  [[nodiscard]] const Plan& plan() const noexcept { return plan_; }
+
+  void advance(TimePoint now, Finished& finished) override;
+  void ready(TimePoint now, Finished& finished, bool soon) override;
+  [[nodiscard]] int fd() const noexcept override {
+    return connection_ ? PQsocket(&*connection_) : -1;
+  }
+  [[nodiscard]] short events() const noexcept override;
+  [[nodiscard]] TimePoint next() const noexcept override { return next_; }
+  [[nodiscard]] bool active() const noexcept override {
+    return connection_ || plan_.keep_open || !waiting_.empty();
+  }
+  [[nodiscard]] bool busy() const noexcept override { return !sent_.empty() || !waiting_.empty(); }
+  [[nodiscard]] bool expects_answer() const noexcept override {
+    return state_ == State::open && !sent_.empty() && !unsent_;
+  }
+  void abandon(Finished& finished) override;
+
+ private:
+  enum class State : std::uint8_t { down, connecting, greeting, open };
+  struct FinishConnection {
+    void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+  };
+  struct Sent {
+    Request request;
+    TimePoint at;
+    bool prepares = false;
+    Result result{};
+  };
+
+  [[nodiscard]] bool wants_connection() const noexcept {
+    return plan_.keep_open || !waiting_.empty();
+  }
+  void open(TimePoint now);
+  void go_on_connecting(Finished& finished);
+  void greet(const PGresult* answer, Finished& finished);
+  void take_greeting(Finished& finished);
+  void send(TimePoint now);
+  /// True if its statement goes along, to be prepared.
+  bool put(const Request& request);
+  void flush();
+  void receive(Finished& finished);
+  void take_answers(Finished& finished);
+  void give_up_late(TimePoint now, Finished& finished);
+  [[nodiscard]] Outcome failure(const Error& why, bool sent) const;
+  void drop(const Error& why, TimePoint now, Finished& finished);
+  void plan_next();
+
+  Plan plan_;
+  std::unique_ptr<PGconn, FinishConnection> connection_;
+  State state_ = State::down;
+  bool pooled_ = false;
+  PostgresPollingStatusType polling_ = PGRES_POLLING_WRITING;
+  bool unsent_ = false;  ///< libpq has bytes that the socket did not take yet
+  int greeted_ = 0;
+  Result greeting_{};
+  TimePoint opening_until_{};
+  std::size_t attempts_ = 0;
+  std::set<const Statement*> prepared_;
+  std::vector<std::string> session_;
+  std::deque<Request> waiting_;
+  std::deque<Sent> sent_;
+  TimePoint retry_at_{};
+  TimePoint next_ = TimePoint::max();
+  Duration pause_{};
+  std::minstd_rand random_{std::random_device{}()};
+};
+
+/// Any thread: asks over this link.
+void post(io::Loop& loop, const std::shared_ptr<Link>& link, Request request);
+
+}  // namespace interlock::postgres

@@ -1,0 +1,103 @@
+#include "backends/postgres/result.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace interlock::postgres {
+
+namespace {
+
+constexpr auto kRights =
+    "; `interlock schema` prints the SQL that makes the schema by hand, and docs/postgres.md lists "
+    "the rights that it takes";
+
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, std::min(text.find('\n'), text.size())));
+}
+
+Error make_error(std::string_view state, const std::string& said, const std::string& node,
+                 const std::string& names) {
+  const Error::Where where{.resource = {}, .node = node, .maybe_held = false};
+  const auto refused = [&](const std::string& why) { return Error(Errc::refused, why, where); };
+  if (state == "40P01") {
+    return {Errc::deadlock,
+            "the server found a deadlock between transactions that touch " +
+                (names.empty() ? "these locks" : names) + ", and ended this one: " + said,
+            where};
+  }
+  if (state == "25006")
+    return refused("the server is read-only (" + said + "): name the primary, or all hosts");
+  if (state == "42501") return refused("the role has not the right: " + said + kRights);
+  if (state == "53100") return refused("the server's disk is full: " + said);
+  if (state.starts_with("28")) return refused("the server lets this role not in: " + said);
+  if (state == "3D000") return refused(said);
+  if (state == "IL001") {
+    return refused(said +
+                   ", and Interlock needs read committed: ALTER ROLE … SET "
+                   "default_transaction_isolation = 'read committed'");
+  }
+  if (state == "IL002") {
+    return refused(
+        "its holder has outlived its time, and this role may not end the holder's session "
+        "(process " +
+        said +
+        " of the server): use the same role for all, or GRANT pg_signal_backend; or end it by "
+        "hand");
+  }
+  if (state == "IL003") {
+    return refused(
+        "a pooler has put another session in the place of ours, and advisory locks belong to "
+        "a session: connect to the server itself, or use ?mode=lease");
+  }
+  if (state == "IL004") {
+    return Error(
+        Errc::unsupported,
+        "the lock belongs to the session of another client, and ends with it: only that client "
+        "can renew or change it; use ?mode=lease to hand locks on",
+        where);
+  }
+  // Whatever passes by itself, or with the next connection.
+  static constexpr std::string_view kPassing[] = {"08", "40", "53", "55",    "57",    "58",
+                                                  "3F", "XX", "26", "IL005", "42883", "42P01"};
+  if (std::any_of(std::begin(kPassing), std::end(kPassing),
+                  [&](std::string_view begin) { return state.starts_with(begin); }))
+    return {Errc::unreachable, "the server can't do it now: " + said, where};
+  return refused("the server refuses it: " + said + " (" + std::string(state) + ")");
+}
+
+bool is_state(std::string_view text) {
+  return text.size() == 5 && text.find_first_of("0123456789") != std::string_view::npos &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0 || std::isupper(c) != 0; });
+}
+
+}  // namespace
+
+std::string_view sql_state(const PGresult& result) {
+  const char* state = PQresultErrorField(&result, PG_DIAG_SQLSTATE);
+  return state == nullptr ? std::string_view{} : state;
+}
+
+Error to_error(const PGresult& result, const std::string& node, const std::string& names) {
+  const char* message = PQresultErrorField(&result, PG_DIAG_MESSAGE_PRIMARY);
+  return make_error(sql_state(result),
+                    first_line(message != nullptr ? message : PQresultErrorMessage(&result)), node,
+                    names);
+}
+
+// In its verbose form, an error of the server reads "FATAL:  28P01: password authentication failed".
+Error connect_error(PGconn* connection, const std::string& node) {
+  const std::string_view text = PQerrorMessage(connection);
+  for (auto at = text.find(": "); at != std::string_view::npos; at = text.find(": ", at + 1)) {
+    const auto begin = text.find_first_not_of(' ', at + 2);
+    if (begin == std::string_view::npos) break;
+    const auto state = text.substr(begin, 5);
+    if (is_state(state) && text.substr(begin + 5).starts_with(": "))
+      return make_error(state, first_line(text.substr(begin + 7)), node, {});
+  }
+  return {Errc::unreachable,
+          text.empty() ? "no connection" : first_line(text),
+          {.resource = {}, .node = node, .maybe_held = false}};
+}
+
+}  // namespace interlock::postgres

@@ -1,0 +1,193 @@
+#include "backends/postgres/schema.hpp"
+
+#include <charconv>
+#include <map>
+
+#include "backends/postgres/sql_texts.hpp"
+
+namespace interlock::postgres {
+
+namespace {
+
+using Words = std::map<std::string, std::string, std::less<>>;
+
+// {word} becomes what the word stands for.
+std::string fill_in(std::string_view text, const Words& words) {
+  std::string filled;
+  while (true) {
+    const auto open = text.find('{');
+    filled += text.substr(0, open);
+    if (open == std::string_view::npos) return filled;
+    const auto close = text.find('}', open);
+    const auto word = words.find(text.substr(open + 1, close - open - 1));
+    if (word == words.end()) {
+      filled += '{';
+      text.remove_prefix(open + 1);
+    } else {
+      filled += word->second;
+      text.remove_prefix(close + 1);
+    }
+  }
+}
+
+Words common() {
+  return {
+      {"version", std::to_string(kSchemaVersion)},
+      {"schema_lock", "4787269183346250060"},  // id_of("interlock", " schema"), once and for all
+      {"grace_ms", "500"},      // for the client of an ended hold to free it by itself
+      {"ticket_ms", "15000"},   // a place in the queue lasts this long without a heartbeat
+      {"woken_ms", "1000"},     // and this long when its owner was told that it is its turn
+      {"foreign_ms", "100"},    // how often one looks at a lock of another program
+      {"deaf_look_ms", "100"},  // how often the first in line looks if it can't be told
+      {"second_look_ms", "500"},
+      {"most_places", "10000"},
+  };
+}
+
+Words of_leases() {
+  auto words = common();
+  words.merge(Words{
+      {"kind", "lease"},
+      {"table", "leases"},
+      {"first_look_ms", "1000"},
+      {"session_parameters", "own bigint,"},
+      {"inspect_parameters", "own bigint,"},
+      {"enter", ""},
+      {"own_session", ""},
+      {"instead_in_session", ""},
+      {"renew_in_session", ""},
+      {"rehome", "home = own,"},
+      {"granted", ""},
+      // A crash that loses these costs a wait and breaks nothing.
+      {"queued", "PERFORM set_config('synchronous_commit', 'off', true);"},
+      {"released", "PERFORM set_config('synchronous_commit', 'off', true);"},
+  });
+  return words;
+}
+
+Words of_locks() {
+  auto words = common();
+  const std::string title =
+      "IF title <> '' THEN PERFORM set_config('application_name', title, false); END IF;";
+  words.merge(Words{
+      {"kind", "lock"},
+      {"table", "locks"},
+      {"first_look_ms", "200"},  // a session that ended tells nobody
+      {"session_parameters", "backend int, own bigint, title text,"},
+      {"inspect_parameters", "backend int, own bigint,"},
+      {"enter", "PERFORM interlock.lock_enter(backend);"},
+      // What was granted on a session that was lost is granted no more.
+      {"own_session",
+       "IF interlock.lock_elsewhere(by_owner, ids, own) THEN"
+       " RAISE EXCEPTION USING ERRCODE = 'IL005', MESSAGE = 'its last session has not ended yet';"
+       " END IF;"
+       " DELETE FROM interlock.locks WHERE owner = by_owner AND line = 0 AND id = ANY (ids)"
+       " AND home <> own;"},
+      {"instead_in_session",
+       "IF instead <> none AND interlock.lock_elsewhere(instead, ids, own) THEN"
+       " RAISE EXCEPTION USING ERRCODE = 'IL004', MESSAGE = 'another session'; END IF;"},
+      // Another client could not know when that session ends.
+      {"renew_in_session",
+       "IF interlock.lock_elsewhere(by_owner, ids, own) THEN"
+       " RAISE EXCEPTION USING ERRCODE = 'IL004', MESSAGE = 'another session'; END IF;"},
+      {"rehome", ""},
+      {"granted", title},
+      {"queued", ""},
+      {"released", title},
+  });
+  return words;
+}
+
+std::string parameters(int count) {
+  std::string text;
+  for (int i = 1; i <= count; ++i) text += (i == 1 ? "$" : ",$") + std::to_string(i);
+  return text;
+}
+
+Statement call(const std::string& function, int count, const char* select = "SELECT ") {
+  return {.name = "interlock_" + function,
+          .text = select + ("interlock." + function) + "(" + parameters(count) + ")"};
+}
+
+Verbs make_verbs(const std::string& kind, int session, int title) {
+  return {.acquire = call(kind + "_acquire", session + title + 16),
+          .renew = call(kind + "_renew", session + title + 8),
+          .release = call(kind + "_release", session + title + 2),
+          .inspect = call(kind + "_inspect", session + 2, "SELECT * FROM ")};
+}
+
+int number(std::string_view text) {
+  int value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+std::string schema_sql() {
+  return fill_in(sql::schema, common()) + fill_in(sql::lease_hooks, of_leases()) +
+         fill_in(sql::rules, of_leases()) + fill_in(sql::lock_hooks, of_locks()) +
+         fill_in(sql::rules, of_locks()) + "\nCOMMENT ON SCHEMA interlock IS 'Interlock " +
+         std::to_string(kSchemaVersion) + "';\n";
+}
+
+// Of several that come at once, one makes it, and the others find it made.
+std::string make_schema_sql() {
+  return fill_in(R"sql(DO $once$
+BEGIN
+  PERFORM pg_advisory_xact_lock({schema_lock});
+  IF obj_description(to_regnamespace('interlock'), 'pg_namespace') = 'Interlock {version}' THEN
+    RETURN;
+  END IF;
+  EXECUTE $schema$)sql",
+                 common()) +
+         schema_sql() + "$schema$;\nEND $once$";
+}
+
+std::string hello_sql() {
+  return "SELECT pg_backend_pid(), coalesce(substring(obj_description("
+         "to_regnamespace('interlock'), 'pg_namespace') from '^Interlock ([0-9]+)$')::int, 0), "
+         "current_setting('transaction_read_only') = 'on', "
+         "current_setting('server_version_num')::int";
+}
+
+Hello read_hello(const PGresult& answer) {
+  if (PQntuples(&answer) != 1 || PQnfields(&answer) != 4)
+    throw Error(Errc::unreachable, "the server's answer makes no sense");
+  const Hello hello{.process = number(text_at(answer, 0, 0)),
+                    .schema = number(text_at(answer, 0, 1)),
+                    .read_only = text_at(answer, 0, 2) == "t",
+                    .server = number(text_at(answer, 0, 3))};
+  if (hello.server < 140000) {
+    throw Error(Errc::refused, "the server is PostgreSQL " + std::to_string(hello.server / 10000) +
+                                   ", and Interlock needs 14 or later");
+  }
+  if (hello.read_only) {
+    throw Error(Errc::refused,
+                "the server is read-only (a standby?): name the primary, or all hosts");
+  }
+  if (hello.schema > kSchemaVersion) {
+    throw Error(Errc::refused, "the schema interlock is of version " +
+                                   std::to_string(hello.schema) + ", and this program knows " +
+                                   std::to_string(kSchemaVersion) + ": update Interlock");
+  }
+  return hello;
+}
+
+const SessionVerbs& SessionVerbs::get() {
+  static const auto* const verbs = new SessionVerbs{
+      .expire = call("lock_expire", 4),
+      .settle = call("lock_settle", 2),
+      .acquire_one = {.name = "interlock_acquire_one", .text = std::string(sql::lock_fast)},
+      .release_one = {.name = "interlock_release_one",
+                      .text = std::string(sql::lock_fast_release)}};
+  return *verbs;
+}
+
+const Verbs& Verbs::of(Settings::Kind kind) {
+  static const auto* const leases = new Verbs(make_verbs("lease", 1, 0));
+  static const auto* const locks = new Verbs(make_verbs("lock", 2, 1));
+  return kind == Settings::Kind::lease ? *leases : *locks;
+}
+
+}  // namespace interlock::postgres

@@ -1,0 +1,55 @@
+// The schema in the database: tables, and a function for each verb.
+#pragma once
+
+#include <string>
+
+#include "backends/postgres/link.hpp"
+#include "backends/postgres/settings.hpp"
+
+namespace interlock::postgres {
+
+/// What makes it: for an administrator to run by hand, in one transaction; safe to repeat.
+std::string schema_sql();
+/// The same for a client that found none.
+std::string make_schema_sql();
+
+/// What to ask first on every connection. One row: the server's process, the version of the schema
+/// (0: none), whether it is read-only, and the version of the server.
+std::string hello_sql();
+
+struct Hello {
+  int process = 0;
+  int schema = 0;
+  bool read_only = false;
+  int server = 0;
+};
+/// Throws Error (refused) if the server is not one to work with.
+Hello read_hello(const PGresult& answer);
+inline constexpr int kSchemaVersion = 1;
+
+/// A place in the queue lasts three times as long. Those at its head look more often.
+inline constexpr Duration kHeartbeat = std::chrono::seconds(5);
+
+/// The verbs of one kind of locks.
+struct Verbs {
+  Statement acquire;
+  Statement renew;
+  Statement release;
+  Statement inspect;
+
+  static const Verbs& of(Settings::Kind kind);
+};
+
+/// What a session does besides. All its verbs begin with the session: its process, and its home.
+struct SessionVerbs {
+  Statement expire;
+  Statement settle;
+  /// acquire and release for the usual claim, one exclusive lock without an identity: the short way
+  /// if nobody else has anything to do with it, and else the long one.
+  Statement acquire_one;
+  Statement release_one;
+
+  static const SessionVerbs& get();
+};
+
+}  // namespace interlock::postgres

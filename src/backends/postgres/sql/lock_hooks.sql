@@ -1,0 +1,134 @@
+-- Advisory mode: who holds also has an advisory lock on the resource's id, in the one session of its
+-- client. Rows of a session that has ended mean nothing.
+CREATE OR REPLACE FUNCTION interlock.lock_take(id bigint, how text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF how = 'e' THEN RETURN pg_try_advisory_lock(id); END IF;
+  RETURN pg_try_advisory_lock_shared(id);
+END $$;
+
+CREATE OR REPLACE FUNCTION interlock.lock_drop(id bigint, how text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF how = 'e' THEN PERFORM pg_advisory_unlock(id); ELSE PERFORM pg_advisory_unlock_shared(id); END IF;
+END $$;
+
+-- A session keeps a lock on its home for as long as it lives.
+CREATE OR REPLACE FUNCTION interlock.lock_is_gone(home bigint, own bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN home <> own AND pg_try_advisory_xact_lock_shared(interlock.high(home), interlock.low(home));
+END $$;
+
+CREATE OR REPLACE FUNCTION interlock.lock_backend(home bigint) RETURNS int LANGUAGE sql AS $$
+  SELECT pid FROM pg_locks
+  WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND mode = 'ExclusiveLock'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND classid::bigint = (home >> 32) & 4294967295 AND objid::bigint = home & 4294967295
+$$;
+
+-- Its time is over. Only its own session can free it: a client that lives does so by itself, one that
+-- does not is ended. True: it is gone, and so may be its row.
+CREATE OR REPLACE FUNCTION interlock.lock_end(hold interlock.locks, own bigint, at timestamptz)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  backend int;
+BEGIN
+  IF hold.home = own THEN
+    PERFORM interlock.lock_drop(hold.id, hold.taken);
+    RETURN true;
+  END IF;
+  IF interlock.lock_is_gone(hold.home, own) THEN RETURN true; END IF;
+  IF at < greatest(hold.expires, hold.spared) + interval '{grace_ms} ms' THEN
+    PERFORM interlock.tell(hold.home, hold.owner);
+    RETURN false;
+  END IF;
+  backend := interlock.lock_backend(hold.home);
+  IF backend IS NULL THEN RETURN true; END IF;
+  BEGIN
+    PERFORM pg_terminate_backend(backend);
+  EXCEPTION WHEN insufficient_privilege THEN
+    RAISE EXCEPTION USING ERRCODE = 'IL002', MESSAGE = backend::text;
+  END;
+  RETURN false;
+END $$;
+
+-- Taken away by another client. True: its row goes at once.
+CREATE OR REPLACE FUNCTION interlock.lock_evict(hold interlock.locks, own bigint, at timestamptz)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF hold.home = own THEN
+    PERFORM interlock.lock_drop(hold.id, hold.taken);
+    RETURN true;
+  END IF;
+  IF interlock.lock_is_gone(hold.home, own) THEN RETURN true; END IF;
+  UPDATE interlock.locks SET expires = at, spared = hold.expires
+  WHERE owner = hold.owner AND id = hold.id AND line = 0;
+  RETURN false;
+END $$;
+
+-- This session is the one that the caller takes it for: no pooler has put another in its place.
+CREATE OR REPLACE FUNCTION interlock.lock_enter(backend int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF backend <> pg_backend_pid() THEN
+    RAISE EXCEPTION USING ERRCODE = 'IL003', MESSAGE = 'another session';
+  END IF;
+END $$;
+
+-- The end of a hold of this session whose row has just gone.
+CREATE OR REPLACE FUNCTION interlock.lock_pass_on(of_id bigint, title text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_unlock(of_id);
+  IF EXISTS (SELECT FROM interlock.locks WHERE id = of_id AND line > 0) THEN
+    PERFORM interlock.lock_wake_next(of_id, clock_timestamp());
+  END IF;
+  PERFORM set_config('application_name', title, false);
+  RETURN 'granted';
+END $$;
+
+-- This owner's holds on other sessions that live.
+CREATE OR REPLACE FUNCTION interlock.lock_elsewhere(by_owner uuid, ids bigint[], own bigint)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM interlock.locks WHERE owner = by_owner AND id = ANY (ids) AND line = 0
+                 AND home <> own AND NOT interlock.lock_is_gone(home, own));
+END $$;
+
+-- Gives back what this session has locked and no row tells of: a call failed half-way.
+CREATE OR REPLACE FUNCTION interlock.lock_settle(backend int, own bigint) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  l record;
+  found_any int := 0;
+BEGIN
+  PERFORM interlock.lock_enter(backend);
+  FOR l IN
+    SELECT (classid::bigint << 32) | objid::bigint AS id, p.mode = 'ExclusiveLock' AS exclusive
+    FROM pg_locks p
+    WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND p.pid = backend
+  LOOP
+    CONTINUE WHEN EXISTS (SELECT FROM interlock.locks k WHERE k.id = l.id AND k.line = 0
+                          AND k.home = own AND (k.taken = 'e') = l.exclusive);
+    PERFORM interlock.lock_drop(l.id, CASE WHEN l.exclusive THEN 'e' ELSE 's' END);
+    found_any := found_any + 1;
+  END LOOP;
+  RETURN found_any;
+END $$;
+
+-- A hold of this session whose time has come by its client's clock. Answers how many microseconds are
+-- left, if it was renewed by another client meanwhile; 0: it is over.
+CREATE OR REPLACE FUNCTION interlock.lock_expire(backend int, own bigint, by_owner uuid, ids bigint[])
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  h interlock.locks;
+  remaining bigint := 0;
+BEGIN
+  PERFORM interlock.lock_enter(backend);
+  PERFORM interlock.guard(ids);
+  FOR h IN SELECT * FROM interlock.locks WHERE owner = by_owner AND line = 0 AND home = own LOOP
+    remaining := greatest(remaining, (extract(epoch FROM h.expires - clock_timestamp()) * 1000000)::bigint);
+  END LOOP;
+  IF remaining > 50000 THEN RETURN remaining; END IF;
+  FOR h IN SELECT * FROM interlock.locks WHERE owner = by_owner AND line = 0 AND home = own LOOP
+    DELETE FROM interlock.locks WHERE owner = by_owner AND id = h.id AND line = 0;
+    PERFORM interlock.lock_drop(h.id, h.taken);
+    PERFORM interlock.lock_wake_next(h.id, clock_timestamp());
+  END LOOP;
+  RETURN 0;
+END $$;

@@ -1,0 +1,236 @@
+// Advisory mode: locks belong to a session, and end with it.
+#include <atomic>
+
+#include "backends/postgres/settings.hpp"
+#include "postgres/postgres_test.hpp"
+
+namespace interlock::postgres_tests {
+namespace {
+
+class Session : public PostgresTest {
+ protected:
+  [[nodiscard]] static std::string id(const std::string& name) {
+    return std::to_string(postgres::id_of("interlock:", name));
+  }
+};
+
+// The same in every build and language: docs/postgres.md shows how psql gets them.
+TEST_F(Session, ANameHasTheSameNumberEverywhere) {
+  EXPECT_EQ(postgres::id_of("interlock:", "nightly"), -8406566624594013923);
+  EXPECT_EQ(postgres::id_of("interlock:", "orders/42"), 2863093488613469035);
+  EXPECT_EQ(postgres::id_of("", "naïve ✓"), 6628685116494054322);
+  EXPECT_EQ(postgres::id_of("", ""), -2039914840885289964);
+  for (const std::string name : {"nightly", "orders/42", "naïve ✓"}) {
+    EXPECT_EQ(sql("SELECT ('x' || encode(substr(sha256(convert_to('interlock:" + name +
+                  "', 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint"),
+              id(name));
+  }
+}
+
+// What an administrator sees: the lock in pg_locks, its name in pg_stat_activity, and who, since
+// when, until when and with which fence in the table. Nothing of it is left behind.
+TEST_F(Session, APersonCanSeeWhoHoldsWhat) {
+  const Mutex mutex(connect(url()), "nightly", {.ttl = 600s, .label = "backup"});
+  auto lease = mutex.acquire();
+  EXPECT_EQ(sql("SELECT label, number, mode FROM interlock.locks WHERE expires > now() + '590 s'"),
+            "backup|" + std::to_string(lease.fence().value) + "|e");
+  EXPECT_EQ(sql("SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
+                "WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND "
+                "(l.classid::bigint << 32) | l.objid::bigint = " +
+                id("nightly")),
+            "interlock: nightly");
+  lease.release();
+  EXPECT_EQ(sql("SELECT count(*) FROM interlock.locks"), "0");
+  EXPECT_EQ(sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"), "0");
+}
+
+// Locks of programs that know only the number. Expected: we wait for them, and they for us.
+TEST_F(Session, LocksOfOtherProgramsCount) {
+  const Mutex mutex(connect(url()), "r", kPatient);
+  EXPECT_EQ(sql("SELECT pg_try_advisory_lock(" + id("r") + ")"), "t");
+  EXPECT_FALSE(mutex.try_acquire());
+  auto waiting = queue_up(mutex, url());
+  EXPECT_EQ(sql("SELECT pg_advisory_unlock(" + id("r") + ")"), "t");
+  auto lease = waiting.lease();
+  EXPECT_EQ(sql("SELECT pg_try_advisory_lock(" + id("r") + ")"), "f");
+  EXPECT_EQ(sql("SELECT pg_try_advisory_lock_shared(" + id("r") + ")"), "f");
+  lease.release();
+  EXPECT_EQ(sql("SELECT pg_try_advisory_lock_shared(" + id("r") + ")"), "t");
+  EXPECT_FALSE(mutex.try_acquire());
+  EXPECT_TRUE(RwLock(connect(url()), "r").try_read());
+}
+
+// The holder is killed. Expected: its session ends, and the waiter has the lock with ten minutes left.
+TEST_F(Session, AKilledHolderIsFreedAtOnce) {
+  auto child = holder(url(), "r");
+  child.after("held ");
+  const Mutex mutex(connect(url()), "r", kPatient);
+  auto waiting = queue_up(mutex, url());
+  const auto begin = BootClock::now();
+  child.kill();
+  EXPECT_TRUE(waiting.lease());
+  EXPECT_LT(BootClock::now() - begin, kAboutASecond);
+}
+
+// An administrator ends the session. Expected: every lease on it is lost at once, the next one gets
+// in, and the client goes on with a new session.
+TEST_F(Session, ATerminatedSessionLosesItsLeasesAtOnce) {
+  const auto client = connect(url());
+  auto one = Mutex(client, "one", kPatient).acquire();
+  auto two = RwLock(client, "two", kPatient).read();
+  EXPECT_EQ(session_of("one"), session_of("two")) << "one session for all";
+  EXPECT_EQ(sql("SELECT pg_terminate_backend(" + session_of("one") + ")"), "t");
+  EXPECT_TRUE(
+      eventually([&] { return one.lost().stop_requested() && two.lost().stop_requested(); }));
+  EXPECT_FALSE(one.lost_reason().empty());
+  EXPECT_TRUE(Mutex(connect(url()), "one", kPatient).acquire());
+  EXPECT_TRUE(Mutex(client, "one", kPatient).acquire());
+  EXPECT_EQ(one.release(), LeaseState::lost);
+}
+
+// The holder is stopped for longer than its TTL. Expected: the next waiter ends its session and goes
+// on; when it wakes, it knows that it lost.
+TEST_F(Session, AStoppedHolderIsEndedByTheNextWaiter) {
+  auto child = holder(url(), "r", "1s");
+  const auto fence = std::stoull(child.after("held "));
+  const auto session = session_of("r");
+  ::kill(child.pid(), SIGSTOP);
+  const Mutex mutex(connect(url()), "r", kPatient);
+  auto lease = mutex.acquire();
+  EXPECT_GT(lease.fence().value, fence);
+  EXPECT_EQ(sql("SELECT count(*) FROM pg_stat_activity WHERE pid = " + session), "0");
+  ::kill(child.pid(), SIGCONT);
+  child.after("lost");
+  EXPECT_TRUE(lease);
+}
+
+// The same, and the waiter's role may not end the holder's session. Expected: it says so.
+TEST_F(Session, WithoutTheRightToEndItTheWaiterSaysSo) {
+  { auto made = Mutex(connect(url()), "r").acquire(); }
+  sql("CREATE ROLE guest LOGIN; GRANT USAGE ON SCHEMA interlock TO guest;"
+      "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA interlock TO guest;"
+      "GRANT USAGE ON ALL SEQUENCES IN SCHEMA interlock TO guest");
+  auto child = holder(url(), "r", "1s");
+  child.after("held ");
+  ::kill(child.pid(), SIGSTOP);
+  try {
+    static_cast<void>(Mutex(connect(server().url("guest")), "r", kPatient).acquire());
+    ADD_FAILURE() << "guests may end no session of a superuser";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::refused) << error.what();
+    EXPECT_NE(std::string(error.what()).find("pg_signal_backend"), std::string::npos);
+  }
+  ::kill(child.pid(), SIGCONT);
+}
+
+// A lease that is not renewed ends by itself, on a session with others. Expected: the others live on.
+TEST_F(Session, ALeaseThatEndsTakesNoOtherAlong) {
+  const auto client = connect(url());
+  auto stays = Mutex(client, "stays", kPatient).acquire();
+  const auto ends = Mutex(client, "ends", {.ttl = 500ms, .renew = false}).acquire();
+  const auto next = Mutex(connect(url()), "ends", kPatient).acquire();
+  EXPECT_EQ(ends.state(), LeaseState::lost);
+  EXPECT_TRUE(stays.extend(600s));
+  EXPECT_EQ(stays.state(), LeaseState::held);
+}
+
+// An operator takes a lock away. Expected: its holder is told at once and keeps its other leases, and
+// the next one gets in.
+TEST_F(Session, AnEvictedHolderIsToldAndKeepsTheRest) {
+  const auto client = connect(url());
+  auto stays = Mutex(client, "stays", kPatient).acquire();
+  auto taken = Mutex(client, "taken", kPatient).acquire();
+  connect(url()).evict("taken", taken.owner());
+  const auto next = Mutex(connect(url()), "taken", kPatient).acquire();
+  EXPECT_TRUE(eventually([&] { return taken.lost().stop_requested(); }));
+  EXPECT_TRUE(stays.extend(600s));
+}
+
+// The way to the server breaks, and the server does not notice. Expected: the holder knows at once;
+// its new session ends the old one, so that nobody waits for a ghost.
+TEST_F(Session, ASessionThatWasLostIsEndedByTheNextOne) {
+  servers::Proxy proxy(server().port());
+  const auto client = connect(url(proxy));
+  const Mutex mutex(client, "r", kPatient);
+  auto lease = mutex.acquire();
+  proxy.cut();
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+  EXPECT_TRUE(mutex.acquire());
+}
+
+// A statement fails half-way: the disk is full, say. Expected: no lock is left that no row tells of.
+TEST_F(Session, AFailureHalfwayLeavesNoLockBehind) {
+  const Mutex mutex(connect(url()), "r", {.retry = {.attempts = 1}});
+  { auto lease = mutex.acquire(); }
+  sql("CREATE FUNCTION interlock.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'no space left'; END $$;"
+      "CREATE CONSTRAINT TRIGGER full_disk AFTER INSERT ON interlock.locks DEFERRABLE INITIALLY "
+      "DEFERRED FOR EACH ROW EXECUTE FUNCTION interlock.full()");
+  try {
+    static_cast<void>(mutex.acquire());
+    ADD_FAILURE() << "there was room";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::refused) << error.what();
+  }
+  EXPECT_TRUE(eventually([&] {
+    return sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1") == "0";
+  }));
+  sql("DROP TRIGGER full_disk ON interlock.locks");
+  EXPECT_TRUE(mutex.acquire());
+}
+
+// A deadlock that the server finds. Expected: an error of that kind, which names the locks.
+TEST_F(Session, ADeadlockIsToldAsOne) {
+  const Mutex mutex(connect(url()), "r", {.retry = {.attempts = 1}});
+  { auto lease = mutex.acquire(); }
+  sql("CREATE FUNCTION interlock.deadlock() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "RAISE EXCEPTION USING ERRCODE = '40P01', MESSAGE = 'deadlock detected'; END $$;"
+      "CREATE TRIGGER deadlock AFTER INSERT ON interlock.locks "
+      "FOR EACH ROW EXECUTE FUNCTION interlock.deadlock()");
+  try {
+    static_cast<void>(mutex.acquire());
+    ADD_FAILURE() << "it was granted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::deadlock) << error.what();
+    EXPECT_NE(error.message().find("'r'"), std::string::npos) << error.what();
+  }
+}
+
+// Another client can't know when this session ends. Expected: it may not adopt the lease, but may end
+// it.
+TEST_F(Session, ATokenStaysWithItsClient) {
+  const auto client = connect(url());
+  auto lease = Mutex(client, "r", kPatient).acquire();
+  const auto token = lease.detach();
+  try {
+    static_cast<void>(connect(url()).adopt(token));
+    ADD_FAILURE() << "it was adopted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::unsupported) << error.what();
+  }
+  auto again = client.adopt(token);
+  EXPECT_EQ(again.release(), LeaseState::released);
+}
+
+// Two thousand wait in one process. Expected: they share a handful of connections, and all get it.
+TEST_F(Session, ThousandsOfWaitersShareAFewConnections) {
+  for (const auto& where : {url(), lease_url()}) {
+    const int before = sessions();
+    const auto client = connect(where);
+    auto lease = Mutex(client, "r", kPatient).acquire();
+    std::atomic<int> served = 0;
+    const Mutex mutex(client, "r", kPatient);
+    for (int i = 0; i < 2000; ++i) {
+      mutex.acquire(Wait::forever(), [&](const Attempt& attempt) {
+        if (attempt) ++served;
+      });
+    }
+    EXPECT_TRUE(eventually([&] { return waiters("r", where) == 2000; }));
+    EXPECT_LE(sessions() - before, 4);
+    lease.release();
+    EXPECT_TRUE(eventually([&] { return served == 2000; })) << served;
+  }
+}
+
+}  // namespace
+}  // namespace interlock::postgres_tests

@@ -1,0 +1,205 @@
+// The lock table and a store that has its rules in another language: whatever is asked of both, in any
+// order, they answer alike.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/lock_table.hpp"
+#include "eventually.hpp"
+#include "interlock/interlock.hpp"
+
+namespace interlock::rules_walk {
+
+using namespace std::chrono_literals;
+using testing_support::kPatience;
+
+inline std::string describe(const Answer& answer) {
+  static const char* const kNames[] = {"granted", "queued", "busy", "lost", "unknown"};
+  std::string text = kNames[static_cast<int>(answer.verdict)];
+  if (answer.verdict == Verdict::queued) text += " behind " + std::to_string(answer.place);
+  if (answer.why) text += " (" + std::to_string(static_cast<int>(answer.why->errc())) + ")";
+  return text;
+}
+
+/// Who holds and who waits, in words.
+inline std::string describe(const std::vector<ResourceState>& states) {
+  std::string text;
+  for (const auto& state : states) {
+    text += state.resource + " " + std::to_string(state.capacity) + ":";
+    std::vector<std::string> holders;
+    for (const auto& holder : state.holders)
+      holders.push_back(holder.owner.brief() + std::string(to_string(holder.mode)));
+    std::sort(holders.begin(), holders.end());
+    for (const auto& holder : holders) text += " " + holder;
+    text += " |";
+    for (const auto& waiter : state.waiters)
+      text += " " + waiter.owner.brief() + std::string(to_string(waiter.mode));
+    text += "\n";
+  }
+  return text;
+}
+
+class Both {
+ public:
+  explicit Both(std::unique_ptr<Backend> store) : store_(std::move(store)) {
+    store_->on_wake([](const Owner&) {});
+  }
+
+  void acquire(const Claim& claim, bool queue) {
+    std::vector<Wake> wakes;
+    compare(table_.acquire(claim, queue, {}, TimePoint{}, wakes),
+            ask([&](Call call, Reply reply) { store_->acquire(claim, queue, call, reply); }));
+  }
+  void renew(const Claim& claim) {
+    std::vector<Wake> wakes;
+    compare(table_.renew(claim, {}, TimePoint{}, wakes),
+            ask([&](Call call, Reply reply) { store_->renew(claim, call, reply); }));
+  }
+  void release(const Claim& claim) {
+    std::vector<Wake> wakes;
+    compare(table_.release(claim, 0, TimePoint{}, wakes),
+            ask([&](Call call, Reply reply) { store_->release(claim, call, reply); }));
+  }
+  void look() {
+    Snapshot seen;
+    Signal signal(*system_clock());
+    store_->inspect({}, {.caller_waits = true}, [&](Snapshot snapshot) {
+      seen = std::move(snapshot);
+      signal.set();
+    });
+    store_->lend(signal, BootClock::now() + kPatience);
+    EXPECT_EQ(describe(table_.inspect({}, TimePoint{})), describe(seen.resources));
+  }
+
+ private:
+  template <class Send>
+  Answer ask(Send send) {
+    struct Box {
+      Signal signal{*system_clock()};
+      std::optional<Answer> answer;
+    };
+    const auto box = std::make_shared<Box>();
+    send(Call{.deadline = BootClock::now() + kPatience, .caller_waits = true},
+         [box](Answer answer) {
+           box->answer = std::move(answer);
+           box->signal.set();
+         });
+    while (!box->answer) store_->lend(box->signal, BootClock::now() + kPatience);
+    return *box->answer;
+  }
+  static void compare(const Answer& table, const Answer& store) {
+    EXPECT_EQ(describe(table), describe(store));
+    EXPECT_EQ(table.fences.size(), store.fences.size());
+  }
+
+  std::uint64_t fence_ = 0;
+  LockTable table_{{.next_fence = [this](const std::string&) { return ++fence_; },
+                    .gone = {},
+                    .ticket_ttl = std::chrono::hours(1)}};
+  std::unique_ptr<Backend> store_;
+};
+
+class Asking {
+ public:
+  /// Every other one asks mostly for what stores have a short way for.
+  explicit Asking(std::uint64_t seed) : random_(seed), plain_(seed % 2 == 0) {}
+
+  std::size_t below(std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_);
+  }
+  Claim claim() {
+    std::vector<Part> parts;
+    if (plain_) {
+      parts.push_back(exclusive(below(3) > 0 ? "a" : "b"));
+      return claim_of(std::move(parts), "", "host");
+    }
+    for (std::size_t i = 0, count = 1 + below(2); i < count; ++i) {
+      const auto name = std::string(1, static_cast<char>('a' + below(3)));
+      const auto kind = below(8);
+      // "c" is mostly a semaphore.
+      if (name == "c" ? kind > 0 : kind == 0) {
+        const auto capacity = kind == 7 ? 2U : 3U;
+        parts.push_back(slots(name, 1 + static_cast<std::uint32_t>(below(2)), capacity));
+      } else {
+        parts.push_back(below(2) == 0 ? exclusive(name) : shared(name));
+      }
+    }
+    try {
+      normalize(parts, false);
+    } catch (const Error&) {  // one name in two ways
+      return claim();
+    }
+    return claim_of(std::move(parts), below(4) == 0 ? "me" : "", below(8) == 0 ? "" : "host");
+  }
+  /// The same parts in other modes.
+  Claim changed(const Claim& before) {
+    auto claim = before;
+    claim.owner = Owner::random();
+    claim.instead_of = before.owner;
+    for (auto& part : claim.parts) {
+      if (part.mode != Mode::slots) part.mode = below(2) == 0 ? Mode::exclusive : Mode::shared;
+    }
+    return claim;
+  }
+
+ private:
+  Claim claim_of(std::vector<Part> parts, std::string identity, std::string host) {
+    return {
+        .owner = Owner::random(),
+        .parts = std::move(parts),
+        .ttl = 600s,
+        .priority = static_cast<std::int32_t>(below(4) == 0 ? 1 : 0),
+        .who = std::make_shared<const Who>(Who{
+            .label = "walk", .identity = std::move(identity), .host = std::move(host), .pid = 1}),
+        .instead_of = {}};
+  }
+
+  std::mt19937_64 random_;
+  bool plain_;
+};
+
+/// Asks both for a hundred things, in an order that the seed decides. `open`: an empty store.
+template <class Open>
+void walk(Open open) {
+  const char* given = std::getenv("INTERLOCK_TEST_SEED");
+  const auto first = given != nullptr ? std::stoull(given) : std::random_device{}();
+  const auto rounds = given != nullptr ? 1U : 30U;
+  for (auto seed = first; seed < first + rounds && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("INTERLOCK_TEST_SEED=" + std::to_string(seed));
+    Both both(open());
+    Asking next(seed);
+    std::vector<Claim> known;
+    for (int step = 0; step < 100 && !testing::Test::HasFailure(); ++step) {
+      SCOPED_TRACE("step " + std::to_string(step));
+      const auto what = next.below(10);
+      if (known.empty() || what < 3) {
+        known.push_back(next.claim());
+        both.acquire(known.back(), next.below(3) > 0);
+      } else {
+        const auto at = next.below(known.size());
+        if (what < 5) {
+          both.acquire(known[at], next.below(4) > 0);
+        } else if (what < 6) {
+          both.renew(known[at]);
+        } else if (what < 7) {
+          known.push_back(next.changed(known[at]));
+          both.acquire(known.back(), next.below(2) == 0);
+        } else {
+          both.release(known[at]);
+          if (next.below(2) == 0) known.erase(known.begin() + static_cast<std::ptrdiff_t>(at));
+        }
+      }
+      both.look();
+    }
+  }
+}
+
+}  // namespace interlock::rules_walk

@@ -1,0 +1,244 @@
+// Real PostgreSQL servers for tests, and PgBouncer before one.
+#pragma once
+
+#include <libpq-fe.h>
+#include <pwd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "conformance/temporary_directory.hpp"
+#include "eventually.hpp"
+#include "servers/process.hpp"
+#include "servers/process.hpp"
+
+namespace interlock::servers {
+
+/// PostgreSQL refuses to be root: then it is a user that Debian's package made.
+class PostgresUser {
+ public:
+  static std::vector<std::string> words(std::vector<std::string> words) {
+    if (::geteuid() == 0) {
+      words.insert(words.begin(), {"setpriv", "--reuid=postgres", "--regid=postgres",
+                                   "--clear-groups", "--pdeathsig=QUIT"});
+    }
+    return words;
+  }
+  static void own(const std::filesystem::path& path) {
+    if (::geteuid() != 0) return;
+    const auto* user = ::getpwnam("postgres");
+    if (user == nullptr || ::chown(path.c_str(), user->pw_uid, user->pw_gid) != 0)
+      throw std::runtime_error("there is no user postgres to run PostgreSQL as");
+  }
+};
+
+/// A database directory, made once for all servers of a test program and copied from then on.
+class PostgresTemplate {
+ public:
+  static const std::filesystem::path& directory() {
+    static const PostgresTemplate made;
+    return made.path_;
+  }
+  static std::string program(const std::string& name) {
+    std::filesystem::path newest;
+    for (const auto* root : {"/usr/lib/postgresql", "/usr/pgsql"}) {
+      if (!std::filesystem::exists(root)) continue;
+      for (const auto& entry : std::filesystem::directory_iterator(root)) {
+        const auto path = entry.path() / "bin" / name;
+        if (std::filesystem::exists(path)) newest = std::max(newest, path);
+      }
+    }
+    return newest.empty() ? name : newest.string();
+  }
+
+ private:
+  PostgresTemplate() : path_(directory_.path() / "data") {
+    PostgresUser::own(directory_.path());
+    const auto log = (directory_.path() / "initdb.log").string();
+    if (run(PostgresUser::words({program("initdb"), "-D", path_.string(), "-U", "postgres", "-E",
+                                 "UTF8", "--no-locale", "--auth=trust", "--no-sync"}),
+            log) != 0) {
+      std::ifstream file(log);
+      throw std::runtime_error("initdb failed: " +
+                               std::string(std::istreambuf_iterator<char>(file), {}));
+    }
+  }
+
+  TemporaryDirectory directory_;
+  std::filesystem::path path_;
+};
+
+/// One at a time; connects again when it has to.
+class PostgresConsole {
+ public:
+  explicit PostgresConsole(std::string url) : url_(std::move(url)) {}
+
+  /// The rows as lines, with | between the columns; an error's SQLSTATE as "(42501)"; "(nothing)" if
+  /// there is no server.
+  std::string operator()(const std::string& sql) {
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      if (!connection_ || PQstatus(connection_.get()) != CONNECTION_OK) {
+        connection_.reset(PQconnectdb(url_.c_str()));
+        PQsetNoticeProcessor(
+            connection_.get(), [](void*, const char*) {}, nullptr);
+      }
+      if (PQstatus(connection_.get()) != CONNECTION_OK) continue;
+      const std::unique_ptr<PGresult, decltype(&PQclear)> result(
+          PQexec(connection_.get(), sql.c_str()), PQclear);
+      if (PQstatus(connection_.get()) != CONNECTION_OK) continue;
+      const auto status = PQresultStatus(result.get());
+      if (status == PGRES_TUPLES_OK) return to_text(*result);
+      if (status == PGRES_COMMAND_OK) return "";
+      return "(" + std::string(PQresultErrorField(result.get(), PG_DIAG_SQLSTATE)) + ")";
+    }
+    return "(nothing)";
+  }
+  void leave() { connection_.reset(); }
+
+ private:
+  struct Finish {
+    void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+  };
+  static std::string to_text(const PGresult& result) {
+    std::string text;
+    for (int row = 0; row < PQntuples(&result); ++row) {
+      if (row > 0) text += '\n';
+      for (int column = 0; column < PQnfields(&result); ++column) {
+        if (column > 0) text += '|';
+        text += PQgetvalue(&result, row, column);
+      }
+    }
+    return text;
+  }
+
+  std::string url_;
+  std::unique_ptr<PGconn, Finish> connection_;
+};
+
+class PostgresServer {
+ public:
+  /// `under`: a program to run it under.
+  explicit PostgresServer(std::vector<std::string> options = {},
+                          std::vector<std::string> under = {})
+      : options_(std::move(options)), under_(std::move(under)) {
+    PostgresUser::own(directory_.path());
+    const auto log = (directory_.path() / "cp.log").string();
+    if (run({"cp", "-a", PostgresTemplate::directory().string(), data().string()}, log) != 0)
+      throw std::runtime_error("can't copy the database directory; see " + log);
+    start();
+  }
+
+  [[nodiscard]] int port() const noexcept { return port_; }
+  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  /// libpq understands it, and Interlock with options added to it.
+  [[nodiscard]] std::string url(const std::string& user = "postgres") const {
+    return "postgres://" + user + "@" + address() + "/postgres";
+  }
+  [[nodiscard]] const std::filesystem::path& directory() const { return directory_.path(); }
+  [[nodiscard]] std::filesystem::path data() const { return directory_.path() / "data"; }
+  [[nodiscard]] Process& process() { return *process_; }
+  [[nodiscard]] PostgresConsole& console() {
+    if (!console_) console_.emplace(url());
+    return *console_;
+  }
+
+  /// SIGKILL: as if the machine had crashed. SIGINT: it ends its sessions and leaves in order.
+  void stop(int signal = SIGKILL) {
+    process_->end(signal);
+    // Its children notice a moment later, and hold its memory until then.
+    (void)testing_support::eventually([&] {
+      return run({"pgrep", "-f", "^postgres: .*" + data().string()}, "/dev/null") != 0 &&
+             !listens(port_);
+    });
+  }
+  /// On the same port, once it had one.
+  void start() {
+    const auto log = (directory_.path() / "log").string();
+    const bool fixed = port_ != 0;
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      if (!fixed) port_ = free_port();
+      std::vector<std::string> words{PostgresTemplate::program("postgres"),
+                                     "-D",
+                                     data().string(),
+                                     "-p",
+                                     std::to_string(port_),
+                                     "-k",
+                                     directory_.path().string(),
+                                     "-c",
+                                     "listen_addresses=127.0.0.1"};
+      for (const auto* setting : {"fsync=off", "max_connections=60", "shared_buffers=16MB",
+                                  "autovacuum_naptime=5s", "log_min_messages=warning"}) {
+        words.insert(words.end(), {"-c", setting});
+      }
+      for (const auto& option : options_) words.insert(words.end(), {"-c", option});
+      words.insert(words.begin(), under_.begin(), under_.end());
+      process_.emplace(PostgresUser::words(std::move(words)), log);
+      PostgresConsole probe(url());
+      if (testing_support::eventually(
+              [&] { return process_->over() || probe("SELECT 1") == "1"; }) &&
+          !process_->over()) {
+        return;
+      }
+    }
+    throw std::runtime_error("PostgreSQL does not start; see " + log);
+  }
+  void restart() {
+    stop(SIGINT);
+    start();
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  std::vector<std::string> options_;
+  std::vector<std::string> under_;
+  int port_ = 0;
+  std::optional<Process> process_;
+  std::optional<PostgresConsole> console_;
+};
+
+/// PgBouncer, a few connections to the server, each given to whoever has a transaction.
+class PgBouncer {
+ public:
+  explicit PgBouncer(const PostgresServer& server, const std::string& mode = "transaction") {
+    PostgresUser::own(directory_.path());
+    const auto file = directory_.path() / "pgbouncer.ini";
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      port_ = free_port();
+      {
+        std::ofstream out(file);
+        out << "[databases]\npostgres = host=127.0.0.1 user=postgres port=" << server.port()
+            << "\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " << port_
+            << "\nunix_socket_dir =\nauth_type = any\npool_mode = " << mode
+            << "\ndefault_pool_size = 4\nmax_client_conn = 1000\n";
+        out << "logfile = " << (directory_.path() / "log").string() << "\n";
+      }
+      process_.emplace(PostgresUser::words({program(), file.string()}),
+                       (directory_.path() / "output").string());
+      PostgresConsole probe(url());
+      if (testing_support::eventually(
+              [&] { return process_->over() || probe("SELECT 1") == "1"; }) &&
+          !process_->over()) {
+        return;
+      }
+    }
+    throw std::runtime_error("PgBouncer does not start; see " + directory_.path().string());
+  }
+
+  [[nodiscard]] std::string url() const {
+    return "postgres://postgres@127.0.0.1:" + std::to_string(port_) + "/postgres";
+  }
+
+ private:
+  static std::string program() {
+    return std::filesystem::exists("/usr/sbin/pgbouncer") ? "/usr/sbin/pgbouncer" : "pgbouncer";
+  }
+
+  TemporaryDirectory directory_;
+  int port_ = 0;
+  std::optional<Process> process_;
+};
+
+}  // namespace interlock::servers
