@@ -24,7 +24,7 @@ all: build
 
 # Everything a configured build looks for, whichever part is built first.
 deps:
-	@tools/deps build redis cli tests bench
+	@tools/deps build redis postgres cli tests bench
 
 # Ninja notices later changes to the build files by itself.
 build/build.ninja: | deps
