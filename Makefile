@@ -24,7 +24,7 @@ all: build
 
 # Everything a configured build looks for, whichever part is built first.
 deps:
-	@tools/deps build redis etcd cli tests bench
+	@tools/deps build redis postgres etcd cli tests bench
 
 # Ninja notices later changes to the build files by itself.
 build/build.ninja: | deps

@@ -25,6 +25,7 @@ int list(const Arguments& arguments);
 int watch(const Arguments& arguments);
 int break_lock(const Arguments& arguments);
 int repair(const Arguments& arguments);
+int schema(const Arguments& arguments);
 
 /// The command line makes no sense; the message says how it would.
 struct UsageError : std::runtime_error {

@@ -33,6 +33,7 @@ constexpr std::array kCommands = {
     Command{"watch", "The same, live", cli::watch},
     Command{"break", "Take a lock away from its holder", cli::break_lock},
     Command{"repair", "Mend a damaged file store", cli::repair},
+    Command{"schema", "Print the SQL of a PostgreSQL store", cli::schema},
 };
 
 constexpr const char* kExamples = R"(

@@ -96,6 +96,12 @@ int acquire(const Arguments& arguments) {
   const Signals signals;
   const auto events = std::make_shared<Events>(parser.common.verbose);
   const auto client = open_store(parser.common, events);
+  if (!client.traits().detaches) {
+    throw interlock::Error(interlock::Errc::unsupported,
+                           "the locks of " + client.traits().where +
+                               " end with the process that took them, so a token would be worth "
+                               "nothing; use ?mode=lease, or interlock run");
+  }
   // In line as this process, so that nobody waits for us if we are killed.
   auto waited = wait_for_lock(client, claim, claim.options(), *events, signals);
   if (!waited.lease) return waited.exit_status;

@@ -11,7 +11,7 @@ _interlock() {
     cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
   }
-  local commands="run acquire extend release who list watch break repair help"
+  local commands="run acquire extend release who list watch break repair schema help"
   local common="--url --verbose --help"
   local claim="--also --shared --slots --no-wait --wait --ttl --label --identity --priority --quiet --conflict-exit-code"
   local command="" url=() i
@@ -48,6 +48,7 @@ _interlock() {
     watch) choices="--interval $common" ;;
     break) choices="--yes $common" ;;
     repair) choices="--dry-run $common" ;;
+    schema) choices="$common" ;;
     help) choices="$commands" ;;
   esac
   if [[ $cur == -* || -z $command || $command == help ]]; then

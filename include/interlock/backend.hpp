@@ -145,6 +145,9 @@ struct StoreEntry {
   std::vector<std::string> schemes{};
   std::string example{};  ///< a URL to show in errors and help
   std::unique_ptr<Backend> (*open)(Url url, const std::shared_ptr<Clock>& clock) = nullptr;
+  /// What an administrator may run in the store instead of letting it set itself up; none: it needs
+  /// nothing.
+  std::string (*schema)() = nullptr;
 };
 
 namespace stores {

@@ -23,7 +23,8 @@ StoreEntry postgres() {
   return {.name = "postgres",
           .schemes = {"postgres", "postgresql"},
           .example = "postgres://localhost/app",
-          .open = &interlock::postgres::open};
+          .open = &interlock::postgres::open,
+          .schema = [] { return "BEGIN;\n" + interlock::postgres::schema_sql() + "COMMIT;\n"; }};
 }
 
 }  // namespace stores

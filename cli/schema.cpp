@@ -1,0 +1,27 @@
+// interlock schema: what a store would set up by itself, for people who do that by hand.
+#include <algorithm>
+#include <iostream>
+
+#include "command.hpp"
+#include "interlock/backend.hpp"
+
+namespace cli {
+
+int schema(const Arguments& arguments) {
+  Parser parser("schema [OPTIONS]",
+                "Prints the SQL that a PostgreSQL store runs when it is first used, for databases where\n"
+                "programs have not the right to. It is safe to run again.",
+                "  interlock schema --url postgres://db/app | psql -d app\n");
+  parser.read(arguments.before);
+  const auto url = interlock::Url::parse(store_url(parser.common));
+  for (const auto& store : interlock::stores::all()) {
+    if (std::find(store.schemes.begin(), store.schemes.end(), url.scheme) == store.schemes.end())
+      continue;
+    if (store.schema == nullptr) break;
+    std::cout << store.schema();
+    return kOk;
+  }
+  throw UsageError(url.to_string() + ": this store has no schema");
+}
+
+}  // namespace cli
