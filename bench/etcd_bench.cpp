@@ -60,9 +60,9 @@ void show_cycle(const Client& locks, Bare& bare) {
       {.name = "etcd: acquire + release",
        .baseline_name = "two puts, one after the other",
        .most = 1.3},
-      15, [&] { return per_cycle(100, [&] { mutex.acquire().release(); }); },
+      61, [&] { return per_cycle(25, [&] { mutex.acquire().release(); }); },
       [&] {
-        return per_cycle(100, [&] {
+        return per_cycle(25, [&] {
           bare.put("bare");
           bare.put("bare");
         });

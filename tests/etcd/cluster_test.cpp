@@ -19,7 +19,7 @@ class Cluster : public EtcdTest<servers::EtcdCluster> {
     std::atomic<int> unreachable = 0;
     std::vector<std::jthread> threads;
     for (int i = 0; i < 4; ++i) {
-      threads.emplace_back([&, locks = connect(url())] {
+      threads.emplace_back([&, i, locks = connect(url())] {
         const auto part = exclusive(i % 2 == 0 ? "a" : "b");
         while (!stop) {
           try {

@@ -200,7 +200,7 @@ class Rpc::Impl {
     login->request.set_password(settings_.password);
     login->call = job->call;
     login->authenticated = true;
-    login->then = [this, job](Outcome<wire::AuthenticateResponse> outcome, Call call) {
+    login->then = [this, job](const Outcome<wire::AuthenticateResponse>& outcome, Call call) {
       job->call = call;
       if (outcome.failure) return job->then({.failure = outcome.failure}, call);
       {

@@ -56,6 +56,7 @@ class Store final : public Backend {
                          Call call);
   void look(const AskPtr& ask, Call call);
   void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call);
+  void out_of_time(const AskPtr& ask, Call call);
   void commit(const AskPtr& ask, const Rows& rows, const LockTable& table, const Answer& answer,
               Call call);
   void enqueue(const AskPtr& ask, Call call);

@@ -180,16 +180,10 @@ void Store::look(const AskPtr& ask, Call call) {
 }
 
 void Store::decide(const AskPtr& ask, const wire::TxnResponse& response, Call call) {
-  if (BootClock::now() >= call.deadline) {
-    return failed(ask,
-                  {.kind = Failure::Kind::unreachable,
-                   .error = Error(Errc::unreachable, "others kept changing it for too long",
-                                  {.resource = {}, .node = traits_.where, .maybe_held = false})},
-                  call);
-  }
   const auto& claim = ask->claim;
   const auto rows = read_rows(claim, response);
-  if (auto over = rows.clear_expired(); !over.empty()) {
+  const bool late = BootClock::now() >= call.deadline;
+  if (auto over = rows.clear_expired(); !over.empty() && !late) {
     return send(ask, transaction({}, std::move(over)), call,
                 [this, ask](const wire::TxnResponse&, Call now_on) { look(ask, now_on); });
   }
@@ -203,23 +197,34 @@ void Store::decide(const AskPtr& ask, const wire::TxnResponse& response, Call ca
   }
   const bool in_line = places.size() == should_wait;
   // Thrown out of one of several lines: it has to begin anew, or its places would differ.
-  if (!places.empty() && !in_line)
+  if (!places.empty() && !in_line && !late)
     return leave_line(ask, places, call, [this, ask](Call now_on) { look(ask, now_on); });
 
   auto table = rows.table();
   std::vector<Wake> wakes;
   auto verdict = table.acquire(claim, ask->queue, {}, rows.now(), wakes);
-  if (verdict.verdict == Verdict::granted) return commit(ask, rows, table, verdict, call);
-  if (verdict.verdict == Verdict::queued) {
-    if (!in_line) return enqueue(ask, call);
+  if (verdict.verdict == Verdict::queued && in_line)
     return queued(ask, rows, table, std::move(verdict));
-  }
+  const bool goes_on = verdict.verdict == Verdict::granted || verdict.verdict == Verdict::queued;
+  if (goes_on && late) return out_of_time(ask, call);
+  if (verdict.verdict == Verdict::granted) return commit(ask, rows, table, verdict, call);
+  if (verdict.verdict == Verdict::queued) return enqueue(ask, call);
   const auto done = [this, ask, verdict](Call) {
     chairs_.free(ask->claim.owner);
     ask->reply(verdict);
   };
   if (places.empty()) return done(call);
   leave_line(ask, places, call, done);
+}
+
+// etcd answers, so it is not out of reach: whoever may wait asks again, if it still wants to.
+void Store::out_of_time(const AskPtr& ask, Call call) {
+  if (ask->queue) return ask->reply({.verdict = Verdict::queued, .look_again = Duration::zero()});
+  failed(ask,
+         {.kind = Failure::Kind::unreachable,
+          .error = Error(Errc::unreachable, "it took longer than the call may take",
+                         {.resource = {}, .node = traits_.where, .maybe_held = false})},
+         call);
 }
 
 // Only if it is still as it was read. (What was deleted since then was not in the way.)

@@ -1,0 +1,125 @@
+// What the etcd store calls its keys and writes into them, and how it counts time. No server.
+#include <gtest/gtest.h>
+
+#include "backends/etcd/chairs.hpp"
+#include "backends/etcd/keys.hpp"
+#include "backends/etcd/record.hpp"
+#include "backends/etcd/sightings.hpp"
+
+namespace interlock::etcd {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(EtcdKeys, AKeyIsTakenApartAgain) {
+  const Keys keys("p/");
+  const auto key = keys.key("a/b c", Seat::waits, "chair.7");
+  EXPECT_EQ(key, "p/a/b c\twchair.7");
+  const auto place = keys.parse(key);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->resource, "a/b c");
+  EXPECT_EQ(place->seat, Seat::waits);
+  EXPECT_EQ(place->chair, "chair.7");
+  for (const auto* other : {"", "p/", "p/a", "q/a\thx", "p/a\t", "p/a\th", "p/\thx", "p/a\txx"})
+    EXPECT_FALSE(keys.parse(other)) << other;
+}
+
+TEST(EtcdKeys, ARowHasAllKeysOfAResourceAndNoOthers) {
+  const Keys keys("p/");
+  const auto inside = [](const Range& range, const std::string& key) {
+    return range.begin <= key && key < range.end;
+  };
+  const auto row = keys.row("a");
+  for (const auto seat : {Seat::holds, Seat::waits})
+    EXPECT_TRUE(inside(row, keys.key("a", seat, "x")));
+  for (const auto* other : {"aa", "a/b", "a b", "A", "b", "a!"})
+    EXPECT_FALSE(inside(row, keys.key(other, Seat::holds, "x"))) << other;
+  EXPECT_TRUE(inside(keys.holders("a"), keys.key("a", Seat::holds, "x")));
+  EXPECT_FALSE(inside(keys.holders("a"), keys.key("a", Seat::waits, "x")));
+}
+
+// A claim's parts are sorted, and wide claims read from the first row to the last.
+TEST(EtcdKeys, RowsAreOrderedAsTheirNamesAre) {
+  const Keys keys("");
+  const std::vector<std::string> names{"a", "a b", "a/b", "aa", "b", "\u00e4"};
+  for (std::size_t i = 1; i < names.size(); ++i)
+    EXPECT_LE(keys.row(names[i - 1]).end, keys.row(names[i]).begin) << names[i];
+}
+
+TEST(EtcdKeys, ThereIsNoPrefixThatEndsBeforeItBegins) {
+  EXPECT_EQ(Keys("").all("").begin, std::string(1, '\0'));
+  EXPECT_LT(Keys("p/").all("").begin, Keys("p/").all("").end);
+  EXPECT_LE(Keys("p/").all("\u00e4").begin, Keys("p/").key("\u00e4b", Seat::holds, "x"));
+  EXPECT_GT(Keys("p/").all("\u00e4").end, Keys("p/").key("\u00e4b", Seat::holds, "x"));
+}
+
+TEST(EtcdRecords, AreReadAsTheyWereWritten) {
+  const auto now = BootClock::now();
+  Value value{
+      .record =
+          {.owner = Owner::random(),
+           .mode = Mode::slots,
+           .slots = 2,
+           .capacity = 5,
+           .ancestor = true,
+           .priority = -3,
+           .since = now - 10s,
+           .fence = 4711,
+           .who = std::make_shared<const Who>(Who{
+               .label = "\"}],{", .identity = "\u00e4 \\", .host = "h", .pid = 42, .tied = false})},
+      .ttl = 1500us,
+      .stronger = true};
+  const auto again = decode(encode(value, now), now, "key");
+  EXPECT_EQ(again.record.owner, value.record.owner);
+  EXPECT_EQ(again.record.mode, Mode::slots);
+  EXPECT_EQ(again.record.slots, 2U);
+  EXPECT_EQ(again.record.capacity, 5U);
+  EXPECT_TRUE(again.record.ancestor);
+  EXPECT_EQ(again.record.priority, -3);
+  EXPECT_EQ(again.record.fence, 4711U);
+  EXPECT_EQ(*again.record.who, *value.record.who);
+  EXPECT_EQ(again.ttl, 2ms) << "rounded up, never down";
+  EXPECT_TRUE(again.stronger);
+  EXPECT_LT(again.record.since, now - 9s);
+}
+
+TEST(EtcdRecords, WhatIsNoneIsAnErrorThatNamesTheKey) {
+  for (const auto* text : {"", "x", "{}", "[]", R"({"owner":"1","mode":"exclusive","ttl":1})",
+                           R"({"owner":"0123456789abcdef0123456789abcdef","mode":"odd","ttl":1})",
+                           R"({"owner":"0123456789abcdef0123456789abcdef","mode":"shared"})"}) {
+    try {
+      static_cast<void>(decode(text, BootClock::now(), "p/the\tkey"));
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::corrupt);
+      EXPECT_NE(std::string(error.what()).find("p/the"), std::string::npos);
+    }
+  }
+}
+
+TEST(EtcdSightings, CountFromWhenAKeyWasFirstSeenAsItIs) {
+  Sightings sightings;
+  const auto start = BootClock::now();
+  EXPECT_EQ(sightings.see("k", 5, start), start);
+  EXPECT_EQ(sightings.see("k", 5, start + 1s), start);
+  EXPECT_EQ(sightings.see("k", 6, start + 2s), start + 2s) << "renewed";
+  EXPECT_EQ(sightings.see("k", 5, start + 3s), start + 2s) << "an older answer came later";
+  EXPECT_EQ(sightings.see("other", 5, start + 3s), start + 3s);
+}
+
+TEST(EtcdChairs, AreUsedAgain) {
+  Chairs chairs;
+  const auto a = Owner::random();
+  const auto b = Owner::random();
+  const auto first = chairs.of(a);
+  EXPECT_EQ(chairs.of(a), first);
+  EXPECT_NE(chairs.of(b), first);
+  chairs.free(a);
+  EXPECT_EQ(chairs.of(Owner::random()), first);
+  chairs.change(b);
+  EXPECT_NE(chairs.of(b), first);
+  EXPECT_NE(Chairs().of(a), first) << "another client has others";
+}
+
+}  // namespace
+}  // namespace interlock::etcd
