@@ -132,7 +132,8 @@ TEST_F(Schema, PgBouncerIsNoticed) {
   auto lease = Mutex(client, "r").acquire();
   EXPECT_EQ(heard->all(), "");
   auto waiting = queue_up(Mutex(client, "r"), lease_url());
-  EXPECT_NE(heard->all().find("listen="), std::string::npos) << heard->all();
+  EXPECT_TRUE(eventually([&] { return heard->all().find("listen=") != std::string::npos; }))
+      << heard->all();
   lease.release();
   EXPECT_TRUE(waiting.lease());
 }

@@ -239,12 +239,15 @@ void Link::receive(Finished& finished) {
 }
 
 void Link::take_answers(Finished& finished) {
+  int ends = 0;
   while (!sent_.empty() && PQisBusy(connection_.get()) == 0) {
     Result result(PQgetResult(connection_.get()));
     if (!result) {  // the end of one statement, or of all
       if (PQstatus(connection_.get()) == CONNECTION_BAD) throw unreachable(said(connection_.get()));
+      if (++ends > 3) throw unreachable("the server's answers are out of order");
       continue;
     }
+    ends = 0;
     auto& sent = sent_.front();
     if (PQresultStatus(result.get()) != PGRES_PIPELINE_SYNC) {
       if (sent.prepares && !sent.result && is_error(*result))

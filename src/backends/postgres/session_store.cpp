@@ -210,6 +210,7 @@ void SessionStore::settle(const Claim& claim, TimePoint sent, const Answer& answ
   const auto ends = sent + claim.ttl;
   set_end(claim.owner, hold, hold.sure ? std::max(hold.ends, ends) : ends);
   hold.sure = true;
+  hold.lost = false;
   session_->set_patience(std::min(claim.ttl, kLongestPatience));  // this thread drives it
   if (!claim.instead_of.empty()) {
     if (const auto it = holds_.find(claim.instead_of); it != holds_.end()) {

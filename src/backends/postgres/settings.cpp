@@ -1,6 +1,7 @@
 #include "backends/postgres/settings.hpp"
 
 #include <openssl/sha.h>
+#include <openssl/ssl.h>
 
 #include <algorithm>
 #include <array>
@@ -109,6 +110,8 @@ std::string one_of(Url& url, const char* option, const std::array<const char*, S
 }  // namespace
 
 Settings Settings::from(Url url) {
+  // A release that goes on in the background while the process ends must find OpenSSL in place.
+  OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   Settings settings;
   settings.kind = one_of(url, "mode", std::array{"advisory", "lease"}) == "lease" ? Kind::lease
                                                                                   : Kind::advisory;

@@ -124,7 +124,7 @@ BEGIN
   FOR h IN SELECT * FROM interlock.locks WHERE owner = by_owner AND line = 0 AND home = own LOOP
     remaining := greatest(remaining, (extract(epoch FROM h.expires - clock_timestamp()) * 1000000)::bigint);
   END LOOP;
-  IF remaining > 50000 THEN RETURN remaining; END IF;
+  IF remaining > 5000 THEN RETURN remaining; END IF;
   FOR h IN SELECT * FROM interlock.locks WHERE owner = by_owner AND line = 0 AND home = own LOOP
     DELETE FROM interlock.locks WHERE owner = by_owner AND id = h.id AND line = 0;
     PERFORM interlock.lock_drop(h.id, h.taken);
