@@ -57,7 +57,7 @@ class EtcdTest : public testing::Test {
   [[nodiscard]] Waiting queue_up(const Mutex& mutex) {
     const auto before = waiters(mutex.resource());
     Waiting waiting(mutex);
-    EXPECT_TRUE(eventually([&] { return waiters(mutex.resource()) > before; }));
+    EXPECT_TRUE(eventually([&] { return waiting.over() || waiters(mutex.resource()) > before; }));
     return waiting;
   }
   /// The store's word, as soon as it can be had.

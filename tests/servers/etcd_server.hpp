@@ -122,7 +122,7 @@ class TlsEtcdServer {
         .options = {"--initial-cluster", "tls=http://127.0.0.1:" + std::to_string(peer_port),
                     "--cert-file", certificates_.file("server.crt"), "--key-file",
                     certificates_.file("server.key"), "--trusted-ca-file",
-                    certificates_.file("ca.crt"), "--client-cert-auth"}});
+                    certificates_.file("ca.crt"), "--client-cert-auth", "--bcrypt-cost", "4"}});
     server_->wait();
     ctl({"user", "add", "root:root"});
     ctl({"role", "add", "locker"});
