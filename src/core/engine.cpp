@@ -387,6 +387,8 @@ void Engine::at_exit() noexcept {
   }
   const auto deadline = now() + options_.release_timeout;
   for (const auto& listener : everybody) listener->leave(deadline);
+  // What the store's libraries need may go at any moment now.
+  keeper_.stop();
 }
 
 }  // namespace interlock::core

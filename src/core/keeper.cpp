@@ -6,13 +6,13 @@
 
 namespace interlock::core {
 
-Keeper::~Keeper() {
+void Keeper::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
   signal_.set();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable() && !on_its_thread()) thread_.join();
 }
 
 void Keeper::schedule(const std::shared_ptr<Task>& task, TimePoint at) {
@@ -41,7 +41,7 @@ void Keeper::schedule(const std::shared_ptr<Task>& task, TimePoint at) {
     // the thread asleep until then: locks that are taken and freed quickly wake nobody.
     wake = at < sleeps_until_;
     if (wake) sleeps_until_ = TimePoint::min();
-    if (!thread_.joinable()) thread_ = quiet_thread([this] { run(); });
+    if (!thread_.joinable() && !stop_) thread_ = quiet_thread([this] { run(); });
   }
   if (wake) signal_.set();
 }

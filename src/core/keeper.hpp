@@ -39,7 +39,10 @@ class Keeper {
   explicit Keeper(std::shared_ptr<Clock> clock) : clock_(std::move(clock)), signal_(*clock_) {}
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
-  ~Keeper();
+  ~Keeper() { stop(); }
+
+  /// Nothing is due any more, from now on.
+  void stop();
 
   /// Makes it due at `at`, instead of whenever it was before. TimePoint::max(): never. Tasks of one
   /// time are due in the order in which they came. The keeper

@@ -19,6 +19,8 @@ std::atomic<std::uint64_t>& epoch() noexcept {
   return value;
 }
 
+constexpr int kMostRegistrations = 16;
+
 struct Registry {
   std::mutex mutex;
   std::vector<std::weak_ptr<AtExit>> objects;
@@ -49,8 +51,10 @@ void run_at_exit() {
 std::uint64_t fork_epoch() noexcept { return epoch().load(std::memory_order_relaxed); }
 
 void call_at_exit(const std::shared_ptr<AtExit>& object) {
-  static const int registered = std::atexit(run_at_exit);
-  (void)registered;
+  // Handlers run in the reverse order: ours has to come before those of the libraries that are in use
+  // by now. The first one to run does it all.
+  static std::atomic<int> left{kMostRegistrations};
+  if (left > 0 && left-- > 0) (void)std::atexit(run_at_exit);
   auto& all = registry();
   if (all.epoch != fork_epoch()) {  // the child's own clients; its copy of the mutex may be locked
     auto* const fresh = new (&all) Registry;

@@ -13,7 +13,6 @@
 #include "conformance/temporary_directory.hpp"
 #include "eventually.hpp"
 #include "servers/process.hpp"
-#include "servers/process.hpp"
 
 namespace interlock::servers {
 
@@ -150,10 +149,7 @@ class PostgresServer {
   void stop(int signal = SIGKILL) {
     process_->end(signal);
     // Its children notice a moment later, and hold its memory until then.
-    (void)testing_support::eventually([&] {
-      return run({"pgrep", "-f", "^postgres: .*" + data().string()}, "/dev/null") != 0 &&
-             !listens(port_);
-    });
+    (void)testing_support::eventually([&] { return !in_use() && !listens(port_); });
   }
   /// On the same port, once it had one.
   void start() {
@@ -192,6 +188,15 @@ class PostgresServer {
   }
 
  private:
+  /// Each of its processes works in the directory of its data.
+  [[nodiscard]] bool in_use() const {
+    std::error_code error;
+    for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+      if (std::filesystem::read_symlink(process.path() / "cwd", error) == data()) return true;
+    }
+    return false;
+  }
+
   TemporaryDirectory directory_;
   std::vector<std::string> options_;
   std::vector<std::string> under_;

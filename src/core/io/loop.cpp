@@ -39,16 +39,24 @@ void Loop::Bell::silence() const noexcept {
   (void)!::read(fd_, &rings, sizeof(rings));
 }
 
-Loop::Loop() : never_(*system_clock()), thread_(core::quiet_thread([this] { run(); })) {}
+Loop::Loop() : never_(*system_clock()), thread_(core::quiet_thread([this] { run(); })) {
+  core::call_at_exit(exit_);
+}
 
-void Loop::stop() {
+void Loop::end_thread() {
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(stop_, true)) return;
+    stop_ = true;
   }
   background_.notify_one();
   bell_.ring();
-  thread_.join();
+  if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) thread_.join();
+}
+
+void Loop::stop() {
+  exit_->forget();
+  if (std::exchange(stopped_, true)) return;
+  end_thread();
   // What was asked for may hold on to whoever owns us: it must not be ours any more.
   Finished dropped;
   std::vector<Post> posts;

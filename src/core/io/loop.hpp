@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/io/connection.hpp"
+#include "core/process.hpp"
 
 namespace interlock::io {
 
@@ -72,6 +73,26 @@ class Loop {
   bool wait_for_answer(Signal& signal, TimePoint until, Finished& finished);
   [[nodiscard]] bool needed() const { return watched_ || !posts_.empty(); }
   void run();
+  void end_thread();
+
+  /// When the process ends, the background thread does so first: the libraries that connections use
+  /// (OpenSSL) may take themselves apart. Whoever waits still drives.
+  class Exit final : public core::AtExit {
+   public:
+    explicit Exit(Loop& loop) : loop_(&loop) {}
+    void at_exit() noexcept override {
+      const std::lock_guard lock(mutex_);
+      if (loop_ != nullptr) loop_->end_thread();
+    }
+    void forget() {
+      const std::lock_guard lock(mutex_);
+      loop_ = nullptr;
+    }
+
+   private:
+    std::mutex mutex_;
+    Loop* loop_;
+  };
 
   Bell bell_;
   std::mutex mutex_;
@@ -95,6 +116,8 @@ class Loop {
   TimePoint looked_{};  ///< when all connections were last looked at
   Signal never_;
   std::thread thread_;
+  bool stopped_ = false;
+  const std::shared_ptr<Exit> exit_ = std::make_shared<Exit>(*this);
 };
 
 }  // namespace interlock::io
