@@ -8,10 +8,11 @@
 namespace cli {
 
 int schema(const Arguments& arguments) {
-  Parser parser("schema [OPTIONS]",
-                "Prints the SQL that a PostgreSQL store runs when it is first used, for databases where\n"
-                "programs have not the right to. It is safe to run again.",
-                "  interlock schema --url postgres://db/app | psql -d app\n");
+  Parser parser(
+      "schema [OPTIONS]",
+      "Prints the SQL that a PostgreSQL store runs when it is first used, for databases where\n"
+      "programs have not the right to. It is safe to run again.",
+      "  interlock schema --url postgres://db/app | psql -d app\n");
   parser.read(arguments.before);
   const auto url = interlock::Url::parse(store_url(parser.common));
   for (const auto& store : interlock::stores::all()) {

@@ -258,6 +258,7 @@ TEST_F(ServerFaults, AFullServerStillServesThoseWhoWait) {
   auto lease = Mutex(client, "mutex", kPatient).acquire();
   auto write = RwLock(client, "rw", kPatient).write();
   Waiting next(Mutex(onlooker(), "mutex", kPatient));
+  EXPECT_TRUE(eventually([&] { return waiters("mutex") == 1; }));
   Waiting after(Mutex(onlooker(), "mutex", kPatient));
   Waiting reader(RwLock(onlooker(), "rw", kPatient).reader());
   EXPECT_TRUE(eventually([&] { return waiters("mutex") == 2 && waiters("rw") == 1; }));
