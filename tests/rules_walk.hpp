@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -69,31 +71,40 @@ class Both {
             ask([&](Call call, Reply reply) { store_->release(claim, call, reply); }));
   }
   void look() {
-    Snapshot seen;
-    Signal signal(*system_clock());
-    store_->inspect({}, {.caller_waits = true}, [&](Snapshot snapshot) {
-      seen = std::move(snapshot);
-      signal.set();
-    });
-    store_->lend(signal, BootClock::now() + kPatience);
+    const auto seen = wait_for<Snapshot>(
+        [&](Call call, Report report) { store_->inspect({}, call, std::move(report)); });
     EXPECT_EQ(describe(table_.inspect({}, TimePoint{})), describe(seen.resources));
   }
 
  private:
-  template <class Send>
-  Answer ask(Send send) {
+  // The store's thread may still be busy with the signal when the answer is there.
+  template <class Brought, class Send>
+  Brought wait_for(Send send) {
     struct Box {
       Signal signal{*system_clock()};
-      std::optional<Answer> answer;
+      std::mutex mutex;
+      std::optional<Brought> brought;
     };
     const auto box = std::make_shared<Box>();
     send(Call{.deadline = BootClock::now() + kPatience, .caller_waits = true},
-         [box](Answer answer) {
-           box->answer = std::move(answer);
+         [box](Brought brought) {
+           {
+             const std::lock_guard lock(box->mutex);
+             box->brought = std::move(brought);
+           }
            box->signal.set();
          });
-    while (!box->answer) store_->lend(box->signal, BootClock::now() + kPatience);
-    return *box->answer;
+    while (true) {
+      {
+        const std::lock_guard lock(box->mutex);
+        if (box->brought) return std::move(*box->brought);
+      }
+      store_->lend(box->signal, BootClock::now() + kPatience);
+    }
+  }
+  template <class Send>
+  Answer ask(Send send) {
+    return wait_for<Answer>(std::move(send));
   }
   static void compare(const Answer& table, const Answer& store) {
     EXPECT_EQ(describe(table), describe(store));
