@@ -35,7 +35,7 @@ std::function<std::string(const Link::Greeting&)> greeting(
       if (hello.schema < kSchemaVersion) return make_schema_sql();
     }
     if (progress->left.empty()) return {};
-    const auto next = std::move(progress->left.front());
+    auto next = std::move(progress->left.front());
     progress->left.erase(progress->left.begin());
     return next;
   };

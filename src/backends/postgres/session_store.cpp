@@ -46,7 +46,8 @@ class SessionStore::Timer final : public io::Connection {
         store_.holds_.erase(it);
         continue;
       }
-      finished.list.push_back([this, owner, ids = it->second.ids] { store_.expire(owner, ids); });
+      finished.list.emplace_back(
+          [this, owner, ids = it->second.ids] { store_.expire(owner, ids); });
     }
     next_ = ends.empty() ? TimePoint::max() : ends.begin()->first;
   }

@@ -165,7 +165,9 @@ Settings Settings::from(Url url) {
   settings.where = url.scheme + "://";
   for (std::size_t i = 0; i < settings.hosts.size(); ++i) {
     const auto& [host, port] = settings.hosts[i];
-    settings.where += (i == 0 ? "" : ",") + host + ":" + port;
+    if (i > 0) settings.where += ",";
+    settings.where += host;
+    settings.where += ":" + port;
   }
   if (!database.empty()) settings.where += "/" + database;
   if (settings.kind == Kind::lease) settings.where += "?mode=lease";

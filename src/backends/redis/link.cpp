@@ -140,7 +140,7 @@ void Link::take(Response reply, Finished& finished) {
   if (!greeted_) return take_greeting(*reply, finished);
   if (sent_.empty()) {
     if (!plan_.on_push) throw Error(Errc::unreachable, "the server said something unasked");
-    finished.list.push_back([tell = plan_.on_push, reply = std::move(reply)] { tell(*reply); });
+    finished.list.emplace_back([tell = plan_.on_push, reply = std::move(reply)] { tell(*reply); });
     return;
   }
   if (--sent_.front().request.replies > 0) return;
@@ -174,7 +174,7 @@ void Link::take_greeting(const redisReply& reply, Finished& finished) {
   greeted_ = true;
   problem_.clear();
   pause_ = {};
-  if (plan_.on_open) finished.list.push_back(plan_.on_open);
+  if (plan_.on_open) finished.list.emplace_back(plan_.on_open);
 }
 
 // Sent: the server may have done it all the same.
@@ -188,7 +188,7 @@ void Link::drop(const Error& why, TimePoint now, Finished& finished) {
   socket_.reset();
   reader_.reset();
   problem_ = why.message();
-  if (plan_.on_close) finished.list.push_back([tell = plan_.on_close, why] { tell(why); });
+  if (plan_.on_close) finished.list.emplace_back([tell = plan_.on_close, why] { tell(why); });
   greeted_ = opened_ = false;
   // Each of us at another time, so that a server that comes back is not overrun.
   pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);

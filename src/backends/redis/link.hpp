@@ -37,9 +37,10 @@ using io::Finished;
 inline void finish(Request& request, Outcome outcome, Finished& finished) {
   if (request.urgent) ++finished.urgent;
   if (!request.done) return;
-  finished.list.push_back([done = std::move(request.done), outcome = std::move(outcome)]() mutable {
-    done(std::move(outcome));
-  });
+  finished.list.emplace_back(
+      [done = std::move(request.done), outcome = std::move(outcome)]() mutable {
+        done(std::move(outcome));
+      });
 }
 
 class Link final : public io::Connection {

@@ -1,5 +1,5 @@
 // Something to do once, and to be moved about until then: std::function can't carry what can't be
-// copied.
+// copied. It is written where it is handed over, like one.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,11 @@ template <class... Args>
 class Task {
  public:
   Task() = default;
+  // NOLINTBEGIN(google-explicit-constructor,bugprone-forwarding-reference-overload)
   template <class What>
-  requires(!std::is_same_v<std::remove_cvref_t<What>, Task>)
-      Task(What&& what)  // NOLINT(google-explicit-constructor): written where it is handed over
+  requires(!std::is_same_v<std::remove_cvref_t<What>, Task>) Task(What&& what)
       : body_(std::make_unique<Of<std::remove_cvref_t<What>>>(std::forward<What>(what))) {}
+  // NOLINTEND(google-explicit-constructor,bugprone-forwarding-reference-overload)
 
   void operator()(Args... args) const { body_->run(std::forward<Args>(args)...); }
   explicit operator bool() const noexcept { return body_ != nullptr; }
