@@ -128,6 +128,22 @@ TEST_F(Traces, TheLockEndsWithTheLastOfItsHolders) {
   }
 }
 
+// Random values of other libraries begin with any character. Expected: such a lock is held, shown, and
+// left alone, and who waits gets it when it is free.
+TEST_F(Traces, AnothersLockIsHeldWhateverItsValue) {
+  for (const std::string value : {"+a/b==", "+", "+slots:", "+shared/", "0"}) {
+    console()("SET interlock:r " + value);
+    EXPECT_FALSE(Mutex(onlooker(), "r").try_acquire()) << value;
+    EXPECT_FALSE(RwLock(onlooker(), "r").try_read()) << value;
+    EXPECT_EQ(holders("r"), 1U) << value;
+    Waiting next(Mutex(onlooker(), "r"));
+    EXPECT_TRUE(eventually([&] { return waiters("r") == 1; })) << value;
+    EXPECT_EQ(console()("GET interlock:r"), value);
+    console()("DEL interlock:r");
+    next.lease().release();
+  }
+}
+
 // Expected: what says that it is held, while nobody holds it, keeps nobody out.
 TEST_F(Traces, ALockWithoutHoldersIsFree) {
   for (const std::string value : {"+shared", "+same", "+slots:3"}) {

@@ -257,7 +257,8 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
 
   const auto value = text_of(*all[0]);
   const auto left = number_of(*all[1]);
-  if (value.starts_with('+')) {
+  if (value == "+shared" || value == "+same" ||
+      (value.starts_with("+slots:") && value.size() > 7)) {
     const auto ends = times(*all[4]);
     for (const auto* text : elements_of(*all[3])) {
       auto record = parse_record(text_of(*text));

@@ -66,7 +66,11 @@ local function parse(record)
     capacity = tonumber(capacity), home = channel, identity = who, label = label }
 end
 
-local function is_set(row) return row.value and sub(row.value, 1, 1) == '+' end
+-- Another program's value may begin with a +, too.
+local function is_set(row)
+  local value = row.value
+  return value and (value == '+shared' or value == '+same' or match(value, '^%+slots:%d+$') ~= nil)
+end
 
 local function hold_of(row, by)
   if by == '' or not row.value then return nil end
