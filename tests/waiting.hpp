@@ -1,5 +1,7 @@
-// Somebody who waits for a lock while the test goes on.
+// Somebody who waits for a lock while the test goes on, and what the store says of one who has it.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <future>
 #include <stop_token>
@@ -33,5 +35,20 @@ class Waiting {
   std::stop_source stop_;
   std::future<Attempt> attempt_;  // its destructor waits for the thread
 };
+
+/// The store's word on a lease, as soon as it can be had.
+inline bool still_held(Lease& lease) {
+  bool held = false;
+  EXPECT_TRUE(eventually([&] {
+    try {
+      held = lease.extend(lease.ttl());
+      return true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
+      return false;
+    }
+  }));
+  return held;
+}
 
 }  // namespace interlock::testing_support

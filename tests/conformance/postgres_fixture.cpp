@@ -1,52 +1,38 @@
-#include "conformance/suite.hpp"
+#include "conformance/served.hpp"
 #include "servers/postgres_server.hpp"
 
 namespace interlock::conformance {
 namespace {
 
-// Servers are started once for all tests of a process, and every test has a prefix of its own.
-servers::PostgresServer& server() {
-  static servers::PostgresServer one;
-  return one;
-}
+servers::PostgresServer& server() { return shared<servers::PostgresServer>(); }
 
 const servers::PgBouncer& bouncer() {
   static const servers::PgBouncer one(server());
   return one;
 }
 
-class PostgresFixture : public StoreFixture {
+class Advisory final : public ServedFixture {
  public:
-  explicit PostgresFixture(const std::string& url)
-      : url_(url + "prefix=t" + Owner::random().brief() + ":") {}
-  std::unique_ptr<Backend> open() override { return stores::open(url_); }
-
- private:
-  std::string url_;
-};
-
-class Advisory final : public PostgresFixture {
- public:
-  Advisory() : PostgresFixture(server().url() + "?") {}
+  Advisory() : ServedFixture(server().url()) {}
   void restart() override { server().restart(); }
 };
 
-class Lease final : public PostgresFixture {
+class Lease final : public ServedFixture {
  public:
-  Lease() : PostgresFixture(server().url() + "?mode=lease&") {}
+  Lease() : ServedFixture(server().url() + "?mode=lease") {}
   void restart() override { server().restart(); }
 };
 
 /// Through PgBouncer, and told by the server itself.
-class Pooled final : public PostgresFixture {
+class Pooled final : public ServedFixture {
  public:
-  Pooled() : PostgresFixture(bouncer().url() + "?mode=lease&listen=" + server().address() + "&") {}
+  Pooled() : ServedFixture(bouncer().url() + "?mode=lease&listen=" + server().address()) {}
 };
 
 /// Through PgBouncer, and never told.
-class Polling final : public PostgresFixture {
+class Polling final : public ServedFixture {
  public:
-  Polling() : PostgresFixture(bouncer().url() + "?mode=lease&listen=off&") {}
+  Polling() : ServedFixture(bouncer().url() + "?mode=lease&listen=off") {}
   [[nodiscard]] bool faithful() const override { return false; }
 };
 

@@ -1,52 +1,33 @@
-#include "conformance/suite.hpp"
+#include "conformance/served.hpp"
 #include "servers/redis_server.hpp"
 
 namespace interlock::conformance {
 namespace {
 
-// Servers are started once for all tests of a process, and every test has a prefix of its own.
-template <class Servers>
-Servers& shared() {
-  static Servers servers;
-  return servers;
-}
-
-class RedisFixture : public StoreFixture {
+class OneServer final : public ServedFixture {
  public:
-  explicit RedisFixture(std::string url) : url_(std::move(url)) {
-    url_ += (url_.find('?') == std::string::npos ? "?" : "&") + std::string("prefix=t") +
-            Owner::random().brief() + ":";
-  }
-  std::unique_ptr<Backend> open() override { return stores::open(url_); }
-
- private:
-  std::string url_;
-};
-
-class OneServer final : public RedisFixture {
- public:
-  OneServer() : RedisFixture(shared<servers::RedisServer>().url()) {}
+  OneServer() : ServedFixture(shared<servers::RedisServer>().url()) {}
   void restart() override { shared<servers::RedisServer>().restart(); }
 };
 
-class UnixSocket final : public RedisFixture {
+class UnixSocket final : public ServedFixture {
  public:
-  UnixSocket() : RedisFixture("redis+unix://" + shared<servers::RedisServer>().socket()) {}
+  UnixSocket() : ServedFixture("redis+unix://" + shared<servers::RedisServer>().socket()) {}
 };
 
-class WithTls final : public RedisFixture {
+class WithTls final : public ServedFixture {
  public:
-  WithTls() : RedisFixture(shared<servers::TlsRedisServer>().url()) {}
+  WithTls() : ServedFixture(shared<servers::TlsRedisServer>().url()) {}
 };
 
-class WithSentinel final : public RedisFixture {
+class WithSentinel final : public ServedFixture {
  public:
-  WithSentinel() : RedisFixture(shared<servers::SentinelGroup>().url()) {}
+  WithSentinel() : ServedFixture(shared<servers::SentinelGroup>().url()) {}
 };
 
-class InCluster final : public RedisFixture {
+class InCluster final : public ServedFixture {
  public:
-  InCluster() : RedisFixture(shared<servers::RedisCluster>().url()) {}
+  InCluster() : ServedFixture(shared<servers::RedisCluster>().url()) {}
 };
 
 [[maybe_unused]] const bool kOne = add_store<OneServer>("redis");

@@ -21,6 +21,7 @@ using namespace std::chrono_literals;
 using process::Child;
 using testing_support::eventually;
 using testing_support::kPatience;
+using testing_support::still_held;
 using testing_support::Waiting;
 
 /// Comes back soon after the server does.
@@ -59,20 +60,6 @@ class EtcdTest : public testing::Test {
     Waiting waiting(mutex);
     EXPECT_TRUE(eventually([&] { return waiting.over() || waiters(mutex.resource()) > before; }));
     return waiting;
-  }
-  /// The store's word, as soon as it can be had.
-  static bool still_held(Lease& lease) {
-    bool held = false;
-    EXPECT_TRUE(eventually([&] {
-      try {
-        held = lease.extend(lease.ttl());
-        return true;
-      } catch (const Error& error) {
-        EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
-        return false;
-      }
-    }));
-    return held;
   }
   /// A process that waits for the lock and holds it until it is told otherwise.
   [[nodiscard]] Child holder(const std::string& name, const std::string& ttl = "600s") const {

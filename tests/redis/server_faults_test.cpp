@@ -16,20 +16,6 @@ class ServerFaults : public RedisTest {
     server().start();
     ASSERT_TRUE(eventually([&] { return console()("PING") == "PONG"; }));
   }
-  /// The store's word, as soon as it can be had.
-  static bool still_held(Lease& lease) {
-    bool held = false;
-    EXPECT_TRUE(eventually([&] {
-      try {
-        held = lease.extend(lease.ttl());
-        return true;
-      } catch (const Error& error) {
-        EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
-        return false;
-      }
-    }));
-    return held;
-  }
   [[nodiscard]] Waiting queue_up(const Mutex& mutex) {
     const auto before = waiters(mutex.resource());
     Waiting waiting(mutex);

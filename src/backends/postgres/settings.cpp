@@ -6,73 +6,45 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
-#include <fstream>
 
+#include "core/settings.hpp"
 #include "core/text.hpp"
-#include "interlock/duration.hpp"
 
 namespace interlock::postgres {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(Errc::invalid, "the store's URL: " + why);
-}
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) refuse("password-file " + path + " can't be read, or is empty");
-  if (line.ends_with('\r')) line.pop_back();
-  return line;
-}
-
-// Not in `ps`, not in a shell's history.
-std::string secret(Url& url) {
-  const auto file = url.take("password-file");
-  const auto variable = url.take("password-env");
-  if ((!url.password.empty() ? 1 : 0) + (!file.empty() ? 1 : 0) + (!variable.empty() ? 1 : 0) > 1)
-    refuse("the password is given in more than one way");
-  if (!file.empty()) return first_line(file);
-  if (variable.empty()) return url.password;
-  const char* value = std::getenv(variable.c_str());
-  if (value == nullptr) refuse("password-env: the variable " + variable + " is not set");
-  return value;
-}
+using core::refuse_url;
 
 std::pair<std::string, std::string> host_of(std::string_view text) {
   std::string_view host = text;
   std::string_view port;
   if (text.starts_with('[')) {
     const auto close = text.find(']');
-    if (close == std::string_view::npos) refuse("a host begins with [ and has no ]");
+    if (close == std::string_view::npos) refuse_url("a host begins with [ and has no ]");
     host = text.substr(1, close - 1);
     text.remove_prefix(close + 1);
-    if (!text.empty() && !text.starts_with(':')) refuse("after ] comes :port, or nothing");
+    if (!text.empty() && !text.starts_with(':')) refuse_url("after ] comes :port, or nothing");
     port = text.empty() ? text : text.substr(1);
   } else if (const auto colon = text.find(':'); colon != std::string_view::npos) {
     host = text.substr(0, colon);
     port = text.substr(colon + 1);
   }
-  if (host.empty()) refuse("it needs a host, like postgres://localhost/app");
+  if (host.empty()) refuse_url("it needs a host, like postgres://localhost/app");
   if (port.empty()) port = "5432";
   int value = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), value);
   if (error != std::errc{} || end != port.data() + port.size() || value < 1 || value > 65535) {
     // What stands there may be a part of a password that has a slash in it.
-    refuse("a port is a number up to 65535 (if that is a part of a password: percent-encode it)");
+    refuse_url(
+        "a port is a number up to 65535 (if that is a part of a password: percent-encode it)");
   }
   return {std::string(host), std::string(port)};
 }
 
 Settings::Hosts hosts_of(std::string_view text) {
   Settings::Hosts hosts;
-  while (!text.empty()) {
-    const auto comma = std::min(text.find(','), text.size());
-    hosts.push_back(host_of(text.substr(0, comma)));
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
+  for (const auto host : core::split_hosts(text)) hosts.push_back(host_of(host));
   return hosts;
 }
 
@@ -102,7 +74,7 @@ std::string one_of(Url& url, const char* option, const std::array<const char*, S
   if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
     std::string all;
     for (const auto* choice : choices) all += (all.empty() ? "" : ", ") + std::string(choice);
-    refuse(std::string(option) + " is one of: " + all);
+    refuse_url(std::string(option) + " is one of: " + all);
   }
   return value;
 }
@@ -118,23 +90,19 @@ Settings Settings::from(Url url) {
   settings.session_pooler = one_of(url, "pooler", std::array{"none", "session"}) == "session";
   settings.prefix = url.query.contains("prefix") ? url.take("prefix") : "interlock:";
   check_text("the prefix", settings.prefix);
-  if (const auto timeout = url.take("timeout"); !timeout.empty()) {
-    settings.call_timeout = parse_duration(timeout);
-    if (settings.call_timeout < std::chrono::milliseconds(10))
-      refuse("timeout is too short; 5s is usual");
-  }
+  settings.call_timeout = core::take_timeout(url, settings.call_timeout);
   if (const auto listen = url.take("listen"); listen == "off") {
     settings.polls = true;
   } else {
     settings.listen = hosts_of(listen);
   }
   if (settings.kind == Kind::advisory && (settings.polls || !settings.listen.empty()))
-    refuse("listen is for mode=lease");
+    refuse_url("listen is for mode=lease");
   if (settings.kind == Kind::lease && settings.session_pooler)
-    refuse("pooler is for advisory mode; mode=lease works through any");
+    refuse_url("pooler is for advisory mode; mode=lease works through any");
 
   const auto socket = url.take("host");  // a Unix socket's directory, as libpq writes it
-  if (!socket.empty() && !url.authority.empty()) refuse("it names its host twice");
+  if (!socket.empty() && !url.authority.empty()) refuse_url("it names its host twice");
   settings.hosts = socket.empty() ? hosts_of(url.authority) : Hosts{{socket, "5432"}};
   if (!socket.empty() && !socket.starts_with('/')) settings.hosts = hosts_of(socket);
 
@@ -146,7 +114,7 @@ Settings Settings::from(Url url) {
                       std::all_of(settings.hosts.begin(), settings.hosts.end(), is_here);
   auto database = url.path.empty() ? url.path : url.path.substr(1);
   add("user", url.user);
-  add("password", secret(url));
+  add("password", core::take_password(url));
   add("dbname", database);
   for (const auto* name : kLibpq) add(name, url.take(name));
   add("application_name", "interlock");

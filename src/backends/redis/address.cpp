@@ -6,50 +6,24 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
-#include <fstream>
 
+#include "core/settings.hpp"
 #include "core/text.hpp"
-#include "interlock/duration.hpp"
 
 namespace interlock::redis {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(Errc::invalid, "the store's URL: " + why);
-}
+using core::refuse_url;
 
 int number(std::string_view text, int most, const char* what) {
   int value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < 0 || value > most) {
     // What stands there may be a part of a password that has a slash in it.
-    refuse(std::string(what) + " is a number up to " + std::to_string(most) +
-           " (if that is a part of a password: percent-encode it)");
+    refuse_url(std::string(what) + " is a number up to " + std::to_string(most) +
+               " (if that is a part of a password: percent-encode it)");
   }
-  return value;
-}
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) refuse("password-file " + path + " can't be read, or is empty");
-  if (line.ends_with('\r')) line.pop_back();
-  return line;
-}
-
-// Not in `ps`, not in a shell's history.
-std::string secret(Url& url, std::string given) {
-  const auto file = url.take("password-file");
-  const auto variable = url.take("password-env");
-  if ((!given.empty() ? 1 : 0) + (!file.empty() ? 1 : 0) + (!variable.empty() ? 1 : 0) > 1) {
-    refuse("the password is given in more than one way");
-  }
-  if (!file.empty()) return first_line(file);
-  if (variable.empty()) return given;
-  const char* value = std::getenv(variable.c_str());
-  if (value == nullptr) refuse("password-env: the variable " + variable + " is not set");
   return value;
 }
 
@@ -95,17 +69,17 @@ Endpoint Endpoint::parse(std::string_view text, const std::string& default_port)
   std::string_view port;
   if (text.starts_with('[')) {
     const auto close = text.find(']');
-    if (close == std::string_view::npos) refuse("a host begins with [ and has no ]");
+    if (close == std::string_view::npos) refuse_url("a host begins with [ and has no ]");
     endpoint.host = text.substr(1, close - 1);
     text.remove_prefix(close + 1);
-    if (!text.empty() && !text.starts_with(':')) refuse("after ] comes :port, or nothing");
+    if (!text.empty() && !text.starts_with(':')) refuse_url("after ] comes :port, or nothing");
     port = text.empty() ? text : text.substr(1);
   } else {
     const auto colon = std::min(text.find(':'), text.size());
     endpoint.host = text.substr(0, colon);
     if (colon < text.size()) port = text.substr(colon + 1);
   }
-  if (endpoint.host.empty()) refuse("it needs a host, like redis://localhost:6379");
+  if (endpoint.host.empty()) refuse_url("it needs a host, like redis://localhost:6379");
   if (!port.empty()) endpoint.port = std::to_string(number(port, 65535, "a port"));
   return endpoint;
 }
@@ -129,38 +103,31 @@ Settings Settings::take_from(Url& url, const std::string& default_port) {
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   Settings settings;
   settings.access.user = url.user;
-  settings.access.password = secret(url, url.password);
+  settings.access.password = core::take_password(url);
   settings.prefix = url.query.contains("prefix") ? url.take("prefix") : "interlock:";
   const Tls::Files files{
       .ca = url.take("ca"), .certificate = url.take("cert"), .key = url.take("key")};
   settings.access.server_name = url.take("server-name");
-  if (const auto timeout = url.take("timeout"); !timeout.empty()) {
-    settings.access.call_timeout = parse_duration(timeout);
-    if (settings.access.call_timeout < std::chrono::milliseconds(10))
-      refuse("timeout is too short; 5s is usual");
-    settings.access.connect_timeout =
-        std::min(settings.access.connect_timeout, settings.access.call_timeout);
-  }
+  settings.access.call_timeout = core::take_timeout(url, settings.access.call_timeout);
+  settings.access.connect_timeout =
+      std::min(settings.access.connect_timeout, settings.access.call_timeout);
   settings.access.database = number(url.take("db", "0"), 1 << 20, "db");
   const bool tls = url.scheme.starts_with("rediss");
   if (tls) {
     settings.access.tls = std::make_shared<const Tls>(files);
   } else if (!files.ca.empty() || !files.certificate.empty() || !files.key.empty() ||
              !settings.access.server_name.empty()) {
-    refuse("ca, cert, key and server-name are for TLS: rediss://");
+    refuse_url("ca, cert, key and server-name are for TLS: rediss://");
   }
   if (url.scheme == "redis+unix") {
     if (!url.authority.empty() || url.path.empty())
-      refuse("a socket's path has three slashes: redis+unix:///run/redis/redis.sock");
+      refuse_url("a socket's path has three slashes: redis+unix:///run/redis/redis.sock");
     settings.endpoints.push_back({.host = {}, .port = {}, .socket = url.path});
     return settings;
   }
-  for (std::string_view rest = url.authority; !rest.empty();) {
-    const auto comma = std::min(rest.find(','), rest.size());
-    settings.endpoints.push_back(Endpoint::parse(rest.substr(0, comma), default_port));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
-  if (settings.endpoints.empty()) refuse("it needs a host, like redis://localhost:6379");
+  for (const auto host : core::split_hosts(url.authority))
+    settings.endpoints.push_back(Endpoint::parse(host, default_port));
+  if (settings.endpoints.empty()) refuse_url("it needs a host, like redis://localhost:6379");
   return settings;
 }
 
