@@ -15,3 +15,4 @@
 #include "interlock/rw_lock.hpp"
 #include "interlock/semaphore.hpp"
 #include "interlock/stores.hpp"
+#include "interlock/with_lock.hpp"
