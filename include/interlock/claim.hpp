@@ -69,6 +69,8 @@ struct Who {
 
   bool tied = true;  ///< false: the pid is only shown, and its end ends nothing
 
+  std::string actor{};  ///< deadlocks: whose wait and holds belong together; see Options::actor
+
   bool operator==(const Who&) const = default;
 };
 

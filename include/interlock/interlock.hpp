@@ -5,6 +5,7 @@
 
 #include "interlock/attempt.hpp"
 #include "interlock/client.hpp"
+#include "interlock/deadlock.hpp"
 #include "interlock/duration.hpp"
 #include "interlock/error.hpp"
 #include "interlock/lease.hpp"

@@ -47,6 +47,10 @@ struct Options {
   /// Makes it re-entrant: claims of the same identity don't exclude each other, and the resource is
   /// free when the last of them is released. Empty: not re-entrant.
   std::string identity{};
+  /// For finding deadlocks: one who does one thing at a time, such as a worker or a job. While it waits, it
+  /// does not release what it holds, and so actors that wait for each other in a circle wait for
+  /// ever: see deadlock.hpp. Empty: the identity; or else the thread, if the client says so.
+  std::string actor{};
   /// Higher ones are served first; among equals, who came first.
   std::int32_t priority = 0;
   /// The longest that acquire() waits before it throws timed_out. Empty: as long as it takes.
@@ -88,6 +92,13 @@ struct Wait {
   }
 };
 
+/// Who is looked at for deadlocks, see deadlock.hpp.
+enum class Deadlocks : std::uint8_t {
+  off,
+  by_actor,  ///< claims with an actor or an identity
+  by_thread,  ///< and a thread that blocks in an acquisition: right if leases stay with their threads
+};
+
 /// A client's settings.
 struct ClientOptions {
   /// Told what happens; see observer.hpp. None: costs nothing.
@@ -100,6 +111,8 @@ struct ClientOptions {
   std::function<void(std::function<void()>)> executor{};
   /// How long a destructor, or the end of the process, waits for a release to be confirmed.
   Duration release_timeout = std::chrono::seconds(1);
+  /// Which waits are ended with an error (deadlock) when they can't end otherwise.
+  Deadlocks deadlocks = Deadlocks::by_actor;
 };
 
 }  // namespace interlock

@@ -140,6 +140,12 @@ Acquisition::Step Acquisition::cancel(TimePoint) {
   return finish(Outcome::cancelled, phase_ != Phase::idle);
 }
 
+Acquisition::Step Acquisition::fail(Error why) {
+  if (done()) return {};
+  why_ = std::move(why);
+  return finish(Outcome::failed, true);
+}
+
 Acquisition::Step Acquisition::finish(Outcome outcome, bool forget) {
   phase_ = Phase::done;
   outcome_ = outcome;

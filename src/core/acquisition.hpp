@@ -17,7 +17,7 @@
 //     asking    | the same, and no retries are left           | done     | forget
 //     waiting   | wake, or heartbeat due                      | asking   | ask
 //     pausing   | wake, or pause over                         | asking   | ask
-//     any       | deadline, or cancel                         | done     | forget
+//     any       | deadline, cancel, or fail                   | done     | forget
 //     done      | a late granted or queued, if it failed      | done     | forget
 //
 // "ask" is Backend::acquire, always for the same owner: asking again settles a lost reply. "forget"
@@ -64,6 +64,8 @@ class Acquisition {
   Step wake(TimePoint now);
   Step tick(TimePoint now);
   Step cancel(TimePoint now);
+  /// Waiting on is pointless.
+  Step fail(Error why);
 
   [[nodiscard]] bool done() const noexcept { return phase_ == Phase::done; }
   /// When `tick` has to be called next.

@@ -137,6 +137,7 @@ void check_claim(const Claim& claim) {
   }
   check_ttl(claim.ttl, claim.parts.front().resource);
   check_text("the label", claim.who->label);
+  check_text("the actor", claim.who->actor);
   check_text("the identity", claim.who->identity);
 }
 

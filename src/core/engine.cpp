@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 
+#include "core/deadlock_watch.hpp"
 #include "core/forget.hpp"
 #include "core/hold.hpp"
 #include "core/pursuit.hpp"
 #include "core/token.hpp"
+#include "core/who.hpp"
 #include "interlock/duration.hpp"
 
 namespace interlock::core {
@@ -21,6 +23,13 @@ std::string host_name() {
 }
 
 thread_local int on_store_thread = 0;
+
+// Of the calling thread, never reused.
+std::uint64_t thread_number() {
+  static std::atomic<std::uint64_t> last{0};
+  thread_local const std::uint64_t number = ++last;
+  return number;
+}
 
 }  // namespace
 
@@ -49,6 +58,7 @@ Engine::Engine(std::unique_ptr<Backend> backend, ClientOptions options)
       options_(std::move(options)),
       clock_(options_.clock ? options_.clock : system_clock()),
       host_(host_name()),
+      id_(Owner::random().brief()),
       keeper_(clock_),
       backend_(std::move(backend)),
       traits_(backend_->traits()) {}
@@ -85,7 +95,8 @@ std::shared_ptr<const Template> Engine::prepare(std::vector<Part> parts, Options
   what->who = std::make_shared<const Who>(Who{.label = options.label,
                                               .identity = options.identity,
                                               .host = host_,
-                                              .pid = options.process.value_or(getpid())});
+                                              .pid = options.process.value_or(getpid()),
+                                              .actor = options.actor});
   check_claim(
       {.owner = {1, 1}, .parts = what->parts, .ttl = options.ttl, .priority = 0, .who = what->who});
   const auto refuse = [&](Errc code, const std::string& message) {
@@ -139,6 +150,11 @@ std::shared_ptr<Hold> make_hold(const std::shared_ptr<Engine>& engine,
 Attempt Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wait) {
   check_not_forked();
   const auto pursuit = make_pursuit(shared_from_this(), *what, wait);
+  if (options_.deadlocks == Deadlocks::by_thread && actor_of(*what->who).empty()) {
+    auto who = *what->who;
+    who.actor = id_ + "/" + std::to_string(thread_number());
+    pursuit->claim().who = std::make_shared<const Who>(std::move(who));
+  }
   pursuit->run();
   return conclude(what, *pursuit);
 }
@@ -357,6 +373,18 @@ std::vector<std::shared_ptr<Listener>> Engine::listeners() {
       found.push_back(std::move(listener));
   }
   return found;
+}
+
+void Engine::watch_for_deadlocks(const std::weak_ptr<Pursuit>& waiter) {
+  if (options_.deadlocks == Deadlocks::off) return;
+  const auto pursuit = waiter.lock();
+  if (!pursuit || actor_of(*pursuit->claim().who).empty()) return;
+  const auto watch = [&] {
+    const std::lock_guard lock(mutex_);
+    if (!deadlocks_) deadlocks_ = std::make_shared<DeadlockWatch>(weak_from_this());
+    return deadlocks_;
+  }();
+  watch->add(pursuit);
 }
 
 void Engine::deliver(std::function<void()> callback) {

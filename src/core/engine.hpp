@@ -20,6 +20,7 @@
 
 namespace interlock::core {
 
+class DeadlockWatch;
 class Pursuit;
 
 /// A claim that is ready to be made, once per lock object.
@@ -107,6 +108,9 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   bool listen(const Owner& owner, std::weak_ptr<Listener> listener);
   void unlisten(const Owner& owner);
 
+  /// For waiters that stand in the queue: it may turn out that this would never end.
+  void watch_for_deadlocks(const std::weak_ptr<Pursuit>& waiter);
+
   /// Runs a user's callback where it can't hold up the keeper.
   void deliver(std::function<void()> callback);
 
@@ -133,6 +137,7 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   ClientOptions options_;
   std::shared_ptr<Clock> clock_;
   std::string host_;
+  const std::string id_;  // random
   std::mutex mutex_;
   std::unordered_map<Owner, std::weak_ptr<Listener>> waiters_;
   // Who was woken and is no waiter: not yet, perhaps. A few are enough, since a wake-up that is
@@ -140,6 +145,7 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   std::array<Owner, 64> early_wakes_{};
   std::size_t next_early_wake_ = 0;
   std::atomic<bool> down_{false};
+  std::shared_ptr<DeadlockWatch> deadlocks_;
   Keeper keeper_;
   Courier courier_;
   std::unique_ptr<Backend> backend_;

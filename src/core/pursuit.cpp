@@ -132,12 +132,17 @@ bool Pursuit::pump() {
         case Mail::Kind::cancel:
           perform(machine_.cancel(now), now);
           break;
+        case Mail::Kind::fail:
+          perform(machine_.fail(std::move(*item.answer.why)), now);
+          break;
       }
     }
     if (const auto place = machine_.place(); place && place != told_place_) {
       told_place_ = place;
-      if (!std::exchange(listening_, true) && engine_->listen(claim_.owner, weak_from_this())) {
-        perform(machine_.wake(engine_->now()), engine_->now());
+      if (!std::exchange(listening_, true)) {
+        if (engine_->listen(claim_.owner, weak_from_this()))
+          perform(machine_.wake(engine_->now()), engine_->now());
+        engine_->watch_for_deadlocks(weak_from_this());
       }
       engine_->observe({.event = Event::queued, .claim = claim_, .place = *place});
     }

@@ -38,15 +38,19 @@ class Pursuit final : public Listener,
   void wake(const Owner& owner) override {
     if (owner == claim_.owner) post({.kind = Mail::Kind::wake});
   }
+  /// Ends it with this error, unless it is over. Any thread.
+  void fail(Error why) {
+    post({.kind = Mail::Kind::fail, .answer = Answer::failed(std::move(why))});
+  }
   void leave(TimePoint deadline) noexcept override;
   void due(TimePoint now) override;
 
  private:
   struct Mail {
-    enum class Kind : std::uint8_t { reply, wake, cancel } kind;
+    enum class Kind : std::uint8_t { reply, wake, cancel, fail } kind;
     int call = 0;
     TimePoint sent{};
-    Answer answer{};
+    Answer answer{};  ///< `why` of a failure
   };
 
   void begin();

@@ -49,6 +49,7 @@ std::string encode(const Value& value, TimePoint now) {
   if (value.stronger) json["stronger"] = true;
   if (!who.label.empty()) json["label"] = who.label;
   if (!who.identity.empty()) json["identity"] = who.identity;
+  if (!who.actor.empty()) json["actor"] = who.actor;
   if (!who.host.empty()) json["host"] = who.host;
   if (who.pid != 0) json["pid"] = who.pid;
   if (!who.tied) json["tied"] = false;
@@ -75,7 +76,8 @@ Value decode(std::string_view text, TimePoint now, std::string_view key) {
                                                  .identity = json.value("identity", ""),
                                                  .host = json.value("host", ""),
                                                  .pid = json.value("pid", std::int64_t{0}),
-                                                 .tied = json.value("tied", true)});
+                                                 .tied = json.value("tied", true),
+                                                 .actor = json.value("actor", "")});
     return value;
   } catch (const Json::exception&) {
     throw Error(Errc::corrupt,

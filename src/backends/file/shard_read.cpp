@@ -99,10 +99,10 @@ class Fields {
     std::string text;
   };
   // In the order in which they are written, most of all.
-  static constexpr std::array<std::string_view, 21> kNames{
-      "res",  "owner", "mode", "since", "exp",      "fence",     "pid",
-      "born", "realm", "home", "who",   "host",     "ticket",    "slots",
-      "cap",  "prio",  "anc",  "first", "identity", "interlock", "boot"};
+  static constexpr std::array<std::string_view, 22> kNames{
+      "res",   "owner", "mode",     "since",     "exp",    "fence", "pid", "born",
+      "realm", "home",  "who",      "host",      "ticket", "slots", "cap", "prio",
+      "anc",   "first", "identity", "interlock", "boot",   "actor"};
 
   [[nodiscard]] const Value& find(std::string_view name) const {
     return values_[static_cast<std::size_t>(std::find(kNames.begin(), kNames.end(), name) -
@@ -154,7 +154,8 @@ Record record_of(const Fields& fields, TimePoint now) {
       std::make_shared<const Who>(Who{.label = fields.text("who"),
                                       .identity = fields.text_or_empty("identity"),
                                       .host = fields.text_or_empty("host"),
-                                      .pid = fields.number<std::int64_t>("pid", 0, Signed::max())});
+                                      .pid = fields.number<std::int64_t>("pid", 0, Signed::max()),
+                                      .actor = fields.text_or_empty("actor")});
   return record;
 }
 

@@ -82,6 +82,7 @@ void write_record(std::string& out, std::string_view resource, const Record& r,
   json.text("home", std::string_view(home.data(), static_cast<std::size_t>(end - home.data())));
   json.text("who", r.who->label);
   if (!r.who->identity.empty()) json.text("identity", r.who->identity);
+  if (!r.who->actor.empty()) json.text("actor", r.who->actor);
   if (!r.who->host.empty()) json.text("host", r.who->host);
   out += '}';
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "backends/postgres/settings.hpp"
+#include "core/who.hpp"
 
 namespace interlock::postgres {
 
@@ -46,8 +47,8 @@ std::string ttl_of(const Claim& claim) {
 void add_who(Parameters& parameters, const Claim& claim) {
   static const Who kNobody;
   const Who& who = claim.who ? *claim.who : kNobody;
-  parameters.insert(parameters.end(), {who.identity, who.label, who.host, std::to_string(who.pid),
-                                       who.tied ? "t" : "f"});
+  parameters.insert(parameters.end(), {who.identity, label_and_actor(who), who.host,
+                                       std::to_string(who.pid), who.tied ? "t" : "f"});
 }
 
 // "wrong PART MODE CAPACITY LABEL"
@@ -67,7 +68,7 @@ Answer wrong(std::string_view words, const Claim& claim, const std::string& node
                            where});
   }
   return Answer::failed({Errc::wrong_kind,
-                         "it is in use as " + use + " by '" + std::string(words) +
+                         "it is in use as " + use + " by '" + std::string(label_in(words)) +
                              "'; use another name, or wait until nobody uses it",
                          where});
 }
@@ -182,7 +183,7 @@ Snapshot to_snapshot(const Outcome& outcome, const std::string& prefix, const st
     entry.age = std::max(Duration::zero(), Duration(microseconds(number(next()))));
     entry.remaining = std::max(Duration::zero(), Duration(microseconds(number(next()))));
     entry.who.identity = next();
-    entry.who.label = next();
+    read_label_and_actor(next(), entry.who);
     entry.who.host = next();
     entry.who.pid = number(next());
     entry.who.tied = next() == "t";

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "backends/redis/script_texts.hpp"
+#include "core/who.hpp"
 
 namespace interlock::redis {
 
@@ -63,7 +64,7 @@ std::optional<Record> parse_record(std::string_view text) {
   entry.priority = to_number<std::int32_t>(next_line(text));
   next_line(text);  // the channel
   entry.who.identity = next_line(text);
-  entry.who.label = next_line(text);
+  read_label_and_actor(next_line(text), entry.who);
   entry.who.host = next_line(text);
   entry.who.pid = to_number<std::int64_t>(next_line(text));
   entry.who.tied = next_line(text) != "0";
@@ -136,8 +137,8 @@ void add_arguments(Words& words, const Claim& claim, bool queue, const ClaimStyl
   words.add(queue ? "1" : "0", style.publish.substr(0, 1),
             claim.instead_of.empty() ? "" : claim.instead_of.to_string(), "\n",
             spec_of(claim.parts.front()), "\n", std::to_string(claim.priority), "\n", style.channel,
-            "\n", who.identity, "\n", who.label, "\n", who.host, "\n", std::to_string(who.pid),
-            who.tied ? "\n1" : "\n0");
+            "\n", who.identity, "\n", label_and_actor(who), "\n", who.host, "\n",
+            std::to_string(who.pid), who.tied ? "\n1" : "\n0");
   if (!style.in_full && is_simple(claim)) return;
   std::string others;
   for (std::size_t i = 1; i < claim.parts.size(); ++i) others += spec_of(claim.parts[i]) + "\n";
@@ -200,7 +201,7 @@ Answer acquire_answer(const redisReply& reply, const Claim& claim, const std::st
     const auto use = mode == Mode::slots
                          ? "a semaphore of capacity " + std::string(text_of(*words[3]))
                          : "a lock (" + std::string(to_string(mode)) + ")";
-    const auto label = std::string(text_of(*words[4]));
+    const auto label = std::string(label_in(text_of(*words[4])));
     const auto by = label.empty() ? "" : " by '" + label + "'";
     if (mode == Mode::slots && asked.mode == Mode::slots) {
       return Answer::failed({Errc::wrong_capacity,
