@@ -31,6 +31,7 @@ constexpr std::array kCommands = {
     Command{"who", "Who holds a lock?", cli::who},
     Command{"list", "All locks, holders and waiters", cli::list},
     Command{"watch", "The same, live", cli::watch},
+    Command{"deadlocks", "Who waits for whom in a circle", cli::deadlocks},
     Command{"break", "Take a lock away from its holder", cli::break_lock},
     Command{"repair", "Mend a damaged file store", cli::repair},
     Command{"schema", "Print the SQL of a PostgreSQL store", cli::schema},
@@ -53,7 +54,7 @@ void show_help() {
   std::cout << "Interlock: one at a time, across processes and machines.\n\n"
                "Usage: interlock [--url URL] [-v] COMMAND …\n\nCommands:\n";
   for (const auto& command : kCommands) {
-    std::cout << "  " << command.name << std::string(10 - std::strlen(command.name), ' ')
+    std::cout << "  " << command.name << std::string(11 - std::strlen(command.name), ' ')
               << command.summary << '\n';
   }
   std::cout << kExamples;

@@ -94,6 +94,7 @@ interlock::Options ClaimOptions::options() const {
   options.ttl = ttl;
   options.label = label;
   options.identity = identity;
+  options.actor = actor;
   options.priority = priority;
   return options;
 }
@@ -131,6 +132,12 @@ void add_claim(CLI::App& app, ClaimOptions& claim, interlock::Duration default_t
   app.add_option("--label", claim.label, "What for, to be seen by others")->type_name("TEXT");
   app.add_option("--identity", claim.identity, "Users of one identity don't exclude each other")
       ->type_name("ID");
+  app.add_option(
+         "--actor", claim.actor,
+         "One who does one thing at a time: what it waits for while it holds others may be a "
+         "deadlock, and is then told (default: $INTERLOCK_ACTOR)")
+      ->type_name("ID")
+      ->envname("INTERLOCK_ACTOR");
   app.add_option("--priority", claim.priority, "Higher ones are served first (default: 0)")
       ->type_name("N");
   app.add_flag("-q,--quiet", claim.quiet, "Say nothing if it is taken or the wait was too long");

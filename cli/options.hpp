@@ -38,6 +38,7 @@ struct ClaimOptions {
   interlock::Duration ttl{};
   std::string label;
   std::string identity;
+  std::string actor;
   std::int32_t priority = 0;
   int busy_code = kBusy;
   bool quiet = false;

@@ -67,6 +67,7 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
   } else {
     variables.emplace_back("INTERLOCK_FENCE");  // not one of a lock around us
   }
+  if (!wanted.claim.actor.empty()) variables.push_back("INTERLOCK_ACTOR=" + wanted.claim.actor);
   // A password is nothing that a command's environment should show. And without it, another store's
   // URL would be wrong.
   const auto& url = wanted.common.url;

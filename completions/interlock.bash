@@ -11,9 +11,9 @@ _interlock() {
     cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
   }
-  local commands="run acquire extend release who list watch break repair schema help"
+  local commands="run acquire extend release who list watch deadlocks break repair schema help"
   local common="--url --verbose --help"
-  local claim="--also --shared --slots --no-wait --wait --ttl --label --identity --priority --quiet --conflict-exit-code"
+  local claim="--also --shared --slots --no-wait --wait --ttl --label --identity --actor --priority --quiet --conflict-exit-code"
   local command="" url=() i
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -34,7 +34,7 @@ _interlock() {
     --ttl | --wait | -w | --interval) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m 5m 1h" -- "$cur"); return ;;
     --pid) mapfile -t COMPREPLY < <(compgen -W "$$" -- "$cur"); return ;;
     --url) mapfile -t COMPREPLY < <(compgen -W "file:///" -- "$cur"); return ;;
-    --slots | --label | --identity | --priority | -E | --conflict-exit-code) return ;;
+    --slots | --label | --identity | --actor | --priority | -E | --conflict-exit-code) return ;;
   esac
   local choices=""
   case $command in

@@ -1,0 +1,46 @@
+// What `interlock deadlocks` shows of a circle that nobody breaks.
+#include "child.hpp"
+#include "waiting.hpp"
+
+namespace interlock::process {
+namespace {
+
+using testing_support::Waiting;
+
+TEST(DeadlocksCommand, ShowsWhoWaitsForWhom) {
+  const TemporaryDirectory directory;
+  const auto url = "file://" + directory.path().string() + "/locks";
+  const auto locks = connect(url, {.deadlocks = Deadlocks::off});
+  const auto mutex = [&](const char* name, const char* actor) {
+    return Mutex(locks, name, {.label = std::string(actor) + "'s job", .actor = actor});
+  };
+  const auto a = mutex("a", "ann").acquire();
+  const auto b = mutex("b", "bob").acquire();
+  const auto waiters = [&] {
+    std::size_t count = 0;
+    for (const auto& state : locks.inspect().resources) count += state.waiters.size();
+    return count;
+  };
+  Waiting ann(mutex("b", "ann"));
+  EXPECT_TRUE(eventually([&] { return waiters() == 1; }));
+  Waiting bob(mutex("a", "bob"));
+  EXPECT_TRUE(eventually([&] { return waiters() == 2; }));
+
+  Child people("../interlock", {"--url", url, "deadlocks"});
+  const auto first = people.line();
+  const auto second = people.line();
+  for (const auto* part : {"(ann's job) has waited ", " for b, held by ", "(bob's job)"})
+    EXPECT_NE(first.find(part), std::string::npos) << first;
+  for (const auto* part : {"(bob's job) has waited ", " for a, held by ", "(ann's job)"})
+    EXPECT_NE(second.find(part), std::string::npos) << second;
+  EXPECT_EQ(people.line(), "(nothing)");
+
+  Child programs("../interlock", {"--url", url, "deadlocks", "--json"});
+  const auto json = programs.line();
+  for (const auto* part : {R"("actor":"ann")", R"("waits_for":"b")", R"("behind":"holder")",
+                           R"("youngest":1)", R"("deadlocks":[{)"})
+    EXPECT_NE(json.find(part), std::string::npos) << json;
+}
+
+}  // namespace
+}  // namespace interlock::process
