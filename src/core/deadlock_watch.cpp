@@ -20,9 +20,14 @@ void DeadlockWatch::add(const std::shared_ptr<Pursuit>& waiter) {
   const auto engine = engine_.lock();
   if (!engine) return;
   const auto at = engine->now() + kFirst;
+  std::vector<std::string> resources;
+  for (const auto& part : waiter->claim().parts) resources.push_back(part.resource);
   const std::lock_guard lock(mutex_);
-  waiters_[waiter->claim().owner] = {
-      .pursuit = waiter, .next_look = at, .pause = kFirst, .suspected = {}};
+  waiters_[waiter->claim().owner] = {.pursuit = waiter,
+                                     .resources = std::move(resources),
+                                     .next_look = at,
+                                     .pause = kFirst,
+                                     .suspected = {}};
   if (looking_ || next_ <= at) return;
   next_ = at;
   engine->keeper().schedule(shared_from_this(), at);
@@ -48,9 +53,8 @@ void DeadlockWatch::go_on(Engine& engine, TimePoint now) {
     std::erase_if(waiters_, [](const auto& item) { return item.second.pursuit.expired(); });
     next_ = TimePoint::max();
     for (auto& [owner, waiter] : waiters_) {
-      const auto pursuit = waiter.pursuit.lock();
-      if (pursuit && waiter.next_look <= now) {
-        for (const auto& part : pursuit->claim().parts) names.insert(part.resource);
+      if (waiter.next_look <= now) {
+        names.insert(waiter.resources.begin(), waiter.resources.end());
         if (!waiter.suspected) waiter.pause = std::min(waiter.pause * 2, kLongest);
         waiter.next_look = now + waiter.pause;
       }
@@ -111,13 +115,13 @@ void DeadlockWatch::judge(TimePoint now, const Snapshot& snapshot) {
               Error(Errc::deadlock, found->describe() + "; release what is held and try again, or "
                                                         "take them all at once (MultiLock)"));
         }
+        waiter.pursuit.reset();
         continue;
       }
       waiter.suspected = *found;
       waiter.pause = kFirst;
       waiter.next_look = now + kFirst;
     }
-    for (const auto& [pursuit, why] : ended) waiters_.erase(pursuit->claim().owner);
   }
   for (auto& [pursuit, why] : ended) pursuit->fail(std::move(why));
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/keeper.hpp"
@@ -33,6 +34,7 @@ class DeadlockWatch final : public Keeper::Task,
  private:
   struct Waiter {
     std::weak_ptr<Pursuit> pursuit;
+    std::vector<std::string> resources;  // the pursuit's own claim is its driver's
     TimePoint next_look;
     Duration pause;
     std::optional<Deadlock> suspected;

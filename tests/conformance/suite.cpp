@@ -17,6 +17,7 @@ void StoreFixture::break_hold(const std::string& resource) {
 }
 
 const Client& Conformance::onlooker() {
+  const std::lock_guard lock(mutex_);
   if (!onlooker_) onlooker_ = std::make_unique<Client>(store_->open());
   return *onlooker_;
 }

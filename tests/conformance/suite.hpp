@@ -20,6 +20,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -110,6 +111,7 @@ class Conformance : public testing::TestWithParam<Store> {
   const Client& onlooker();
 
   std::unique_ptr<StoreFixture> store_;
+  std::mutex mutex_;
   std::unique_ptr<Client> onlooker_;
 };
 

@@ -16,6 +16,7 @@ class Circle {
     };
     for (std::size_t i = 0; i < clients.size(); ++i) held_.push_back(mutex(i, i).acquire());
     for (std::size_t i = 0; i < clients.size(); ++i) {
+      std::this_thread::sleep_for(20ms);  // stores tell ages in milliseconds
       waiting_.emplace_back(mutex(i, i + 1));
       EXPECT_TRUE(eventually([&] { return waiters(clients[0]) > i || over(i); }));
     }
