@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/read_file.hpp"
 #include "core/text.hpp"
 #include "interlock/duration.hpp"
 #include "interlock/error.hpp"
@@ -137,9 +136,9 @@ class Reader {
   }
 
   // Whoever may write a file into a directory that we happen to be in must not choose our store.
-  void check_owner() const {
+  void check_owner(int descriptor) const {
     struct stat info {};
-    if (::stat(path_.c_str(), &info) != 0) return;
+    if (::fstat(descriptor, &info) != 0) return;
     if ((info.st_uid != ::geteuid() && info.st_uid != 0) || (info.st_mode & S_IWOTH) != 0)
       refuse(0,
              "somebody else can write to it, so it is read only if it is named: --config, or "
@@ -147,18 +146,18 @@ class Reader {
   }
 
   std::string text() const {
-    if (found_here_) check_owner();
-    if (!std::filesystem::exists(path_)) refuse(0, "there is no such settings file");
-    std::string content;
+    std::optional<std::string> content;
     try {
-      std::ifstream in;
-      in.exceptions(std::ios::badbit | std::ios::failbit);
-      in.open(path_, std::ios::binary);
-      content.assign(std::istreambuf_iterator<char>(in), {});
-    } catch (const std::ios_base::failure&) {  // a directory, too
-      refuse(0, "the settings file can't be read");
+      content = core::read_file(path_, [this](int descriptor) {
+        if (found_here_) check_owner(descriptor);
+      });
+    } catch (const Error&) {
+      throw;
+    } catch (const std::system_error& error) {
+      refuse(0, "the settings file can't be read: " + error.code().message());
     }
-    return content;
+    if (!content) refuse(0, "there is no such settings file");
+    return *content;
   }
 
   // What the parser itself says may quote the file, and that may hold a password.
