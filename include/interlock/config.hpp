@@ -18,14 +18,14 @@ enum class OnUnavailable {
 };
 
 /// Whose word a setting is, the first one that has something to say.
-enum class Origin {
+enum class SettingOrigin {
   code,         ///< Presets
   file,         ///< the settings file
   environment,  ///< INTERLOCK_URL, LOCKING_BACKEND, REDIS_HOST, …
   standard,     ///< nobody said anything: the default
 };
 
-std::string_view to_string(Origin origin) noexcept;
+std::string_view to_string(SettingOrigin origin) noexcept;
 
 /// What the program itself decides. It goes before the file and the environment.
 struct Presets {
@@ -48,7 +48,7 @@ struct Presets {
 struct Setting {
   std::string key{};    ///< as in the file
   std::string value{};  ///< secrets are masked; empty: not set
-  Origin origin = Origin::standard;
+  SettingOrigin origin = SettingOrigin::standard;
   std::string
       where{};  ///< "/srv/app/interlock.json:3", "REDIS_HOST"; empty if there is no more to say
 };
@@ -59,12 +59,12 @@ namespace detail {
 template <class Value>
 struct Sourced {
   Value value{};
-  Origin origin = Origin::standard;
+  SettingOrigin origin = SettingOrigin::standard;
   std::string where{};
 
   /// Takes what is offered, unless somebody more important has spoken.
-  void offer(Value offered, Origin from, std::string said_where) {
-    if (origin != Origin::standard) return;
+  void offer(Value offered, SettingOrigin from, std::string said_where) {
+    if (origin != SettingOrigin::standard) return;
     value = std::move(offered);
     origin = from;
     where = std::move(said_where);

@@ -136,15 +136,15 @@ std::string truth(bool value) { return value ? "true" : "false"; }
 
 }  // namespace
 
-std::string_view to_string(Origin origin) noexcept {
+std::string_view to_string(SettingOrigin origin) noexcept {
   switch (origin) {
-    case Origin::code:
+    case SettingOrigin::code:
       return "code";
-    case Origin::file:
+    case SettingOrigin::file:
       return "file";
-    case Origin::environment:
+    case SettingOrigin::environment:
       return "environment";
-    case Origin::standard:
+    case SettingOrigin::standard:
       break;
   }
   return "default";
@@ -167,14 +167,14 @@ Config Config::load(const Presets& presets) {
 void Config::take_presets(const Presets& presets) {
   const auto offer = [](auto& setting, const auto& value, const char* name, const auto& check) {
     if (!value) return;
-    setting.offer(reading(name, [&] { return check(*value); }), Origin::code, "");
+    setting.offer(reading(name, [&] { return check(*value); }), SettingOrigin::code, "");
   };
   const auto as_is = [](const auto& value) { return value; };
   offer(url_, presets.url, "", checked_url);
   if (presets.backend) {
     std::string variables;
     auto url = backend_url(*presets.backend, "the backend", variables);
-    url_.offer(std::move(url), Origin::code, variables);
+    url_.offer(std::move(url), SettingOrigin::code, variables);
   }
   offer(distributed_, presets.enable_distributed_locking, "", as_is);
   offer(on_unavailable_, presets.on_unavailable, "", as_is);
@@ -189,7 +189,8 @@ void Config::take_file(const std::filesystem::path& path, bool found_here) {
   if (path == "/dev/null") return;
   for (const auto& entry : config::read_settings_file(path, found_here)) {
     const auto offer = [&](auto& setting, const auto& read) {
-      setting.offer(reading(entry.where + ": " + entry.spelling, read), Origin::file, entry.where);
+      setting.offer(reading(entry.where + ": " + entry.spelling, read), SettingOrigin::file,
+                    entry.where);
     };
     const auto text = [&] { return std::get<std::string>(entry.value); };
     const auto yes_or_no = [&] { return std::get<bool>(entry.value); };
@@ -209,19 +210,20 @@ void Config::take_file(const std::filesystem::path& path, bool found_here) {
 }
 
 void Config::take_environment() {
-  if (url_.origin != Origin::standard) return;  // a variable that does not count can't be wrong
+  if (url_.origin != SettingOrigin::standard)
+    return;  // a variable that does not count can't be wrong
   if (auto url = variable("INTERLOCK_URL"); !url.empty()) {
     reading("INTERLOCK_URL", [&] { return checked_url(url); });
-    return url_.offer(std::move(url), Origin::environment, "INTERLOCK_URL");
+    return url_.offer(std::move(url), SettingOrigin::environment, "INTERLOCK_URL");
   }
   std::string variables;
   if (const auto backend = variable("LOCKING_BACKEND"); !backend.empty()) {
     variables = "LOCKING_BACKEND";
     auto url = backend_url(backend, "LOCKING_BACKEND", variables);
-    url_.offer(std::move(url), Origin::environment, variables);
+    url_.offer(std::move(url), SettingOrigin::environment, variables);
   } else if (!variable("REDIS_HOST").empty()) {
     auto url = redis_url(variables);
-    url_.offer(std::move(url), Origin::environment, variables);
+    url_.offer(std::move(url), SettingOrigin::environment, variables);
   }
 }
 

@@ -63,7 +63,7 @@ class Warnings final : public Observer {
 
 TEST_F(Settings, CodeGoesBeforeTheFileTheFileBeforeTheEnvironmentAndThatBeforeTheDefault) {
   EXPECT_EQ(Config::load().url(), "");
-  EXPECT_EQ(explained(Config::load(), "url").origin, Origin::standard);
+  EXPECT_EQ(explained(Config::load(), "url").origin, SettingOrigin::standard);
 
   around_.set("INTERLOCK_URL", "memory:from-environment");
   EXPECT_EQ(Config::load().url(), "memory:from-environment");
@@ -71,14 +71,14 @@ TEST_F(Settings, CodeGoesBeforeTheFileTheFileBeforeTheEnvironmentAndThatBeforeTh
 
   const auto file = around_.write("interlock.json", R"({"url": "memory:from-file", "ttl": "7s"})");
   EXPECT_EQ(Config::load().url(), "memory:from-file");
-  EXPECT_EQ(explained(Config::load(), "url").origin, Origin::file);
+  EXPECT_EQ(explained(Config::load(), "url").origin, SettingOrigin::file);
   EXPECT_EQ(explained(Config::load(), "url").where, file.string() + ":1");
 
   const auto config = Config::load({.url = "memory:from-code"});
   EXPECT_EQ(config.url(), "memory:from-code");
-  EXPECT_EQ(explained(config, "url").origin, Origin::code);
+  EXPECT_EQ(explained(config, "url").origin, SettingOrigin::code);
   EXPECT_EQ(config.options().ttl, 7s) << "what the program leaves open, the file decides";
-  EXPECT_EQ(explained(config, "logLevel").origin, Origin::standard);
+  EXPECT_EQ(explained(config, "logLevel").origin, SettingOrigin::standard);
 }
 
 TEST_F(Settings, TheFileIsTheOneInTheProgramThenInterlockConfigThenTheOneInTheDirectory) {
