@@ -66,6 +66,7 @@ void Parser::read(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (see: interlock " + command_ + " --help)");
   }
+  load_settings(common);
   start_logging(common.verbose);
 }
 

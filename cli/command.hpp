@@ -27,6 +27,7 @@ int deadlocks(const Arguments& arguments);
 int break_lock(const Arguments& arguments);
 int repair(const Arguments& arguments);
 int schema(const Arguments& arguments);
+int config(const Arguments& arguments);
 
 /// The command line makes no sense; the message says how it would.
 struct UsageError : std::runtime_error {
@@ -48,7 +49,7 @@ class Parser : public CLI::App {
                  const std::string& title = "NAME");
   void add_json(bool& json);
 
-  /// Throws UsageError or HelpShown. Starts the log.
+  /// Throws UsageError or HelpShown. Reads the settings, too, and starts the log.
   void read(std::vector<std::string> arguments);
 
   Common common;

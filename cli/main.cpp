@@ -35,6 +35,7 @@ constexpr std::array kCommands = {
     Command{"break", "Take a lock away from its holder", cli::break_lock},
     Command{"repair", "Mend a damaged file store", cli::repair},
     Command{"schema", "Print the SQL of a PostgreSQL store", cli::schema},
+    Command{"config", "Show what is set, and where", cli::config},
 };
 
 constexpr const char* kExamples = R"(
@@ -46,13 +47,14 @@ Examples:
   interlock who nightly                       who is in the way?
   token=$(interlock acquire deploy --ttl 10m) … interlock release "$token"
 
-The store: --url URL, else $INTERLOCK_URL, else a directory of yours on this machine.
+The store: --url URL, else "url" in the settings file (--config, $INTERLOCK_CONFIG, ./interlock.json),
+else $INTERLOCK_URL, else a directory of yours on this machine. See: interlock config
 More: interlock COMMAND --help, man interlock
 )";
 
 void show_help() {
   std::cout << "Interlock: one at a time, across processes and machines.\n\n"
-               "Usage: interlock [--url URL] [-v] COMMAND …\n\nCommands:\n";
+               "Usage: interlock [--url URL] [--config FILE] [-v] COMMAND …\n\nCommands:\n";
   for (const auto& command : kCommands) {
     std::cout << "  " << command.name << std::string(11 - std::strlen(command.name), ' ')
               << command.summary << '\n';
@@ -110,7 +112,7 @@ int interlock_main(std::vector<std::string> words) {
       std::cout << "interlock " << INTERLOCK_VERSION << '\n';
       return cli::kOk;
     }
-    at += words[at] == "--url" ? 2 : 1;
+    at += words[at] == "--url" || words[at] == "--config" ? 2 : 1;
   }
   if (at < words.size() && words[at] == "help") {
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
@@ -119,9 +121,10 @@ int interlock_main(std::vector<std::string> words) {
   if (at >= words.size()) {
     const auto last = std::find_if(words.begin(), words.end(), [](const std::string& word) {
       return word != "-h" && word != "--help" && word != "-v" && word != "--verbose" &&
-             !word.starts_with("--url");
+             !word.starts_with("--url") && !word.starts_with("--config");
     });
-    if (last != words.end() && !words[0].starts_with("--url")) {
+    if (last != words.end() && !words[0].starts_with("--url") &&
+        !words[0].starts_with("--config")) {
       throw cli::UsageError("there is no option " + *last + "; see: interlock --help");
     }
     show_help();

@@ -1,9 +1,5 @@
 #include "options.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <limits>
 
 #include "command.hpp"
@@ -13,48 +9,28 @@
 
 namespace cli {
 
-namespace {
-
-bool is_directory(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-// One place for a user, whether logged in, under cron or in a service. XDG_RUNTIME_DIR is not: it
-// comes and goes with the login, and two jobs that look in different places don't exclude each other.
-std::string runtime_directory() {
-  const char* base = is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
-  return std::string(base) + "/interlock-" + std::to_string(::getuid());
-}
-
-std::string file_url(const std::string& path) {
-  static constexpr char kHex[] = "0123456789ABCDEF";
-  std::string url = "file://";
-  for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0 || std::string_view("/-._~").find(c) != std::string_view::npos) {
-      url += c;
-    } else {
-      url += {'%', kHex[byte >> 4U], kHex[byte & 15U]};
-    }
-  }
-  return url;
-}
-
-}  // namespace
-
 void add_common(CLI::App& app, Common& common) {
-  app.add_option("--url", common.url,
-                 "The store (default: $INTERLOCK_URL, else a directory of yours)")
+  app.add_option("--url", common.url, "The store (default: as interlock config says)")
       ->type_name("URL");
+  app.add_option("--config", common.config,
+                 "The settings file (default: $INTERLOCK_CONFIG, else ./interlock.json)")
+      ->type_name("FILE");
   app.add_flag("-v,--verbose", common.verbose, "Tell on stderr what happens");
 }
 
+void load_settings(Common& common) {
+  interlock::Presets presets;
+  if (!common.url.empty()) presets.url = common.url;
+  if (!common.config.empty()) presets.file = common.config;
+  common.settings = interlock::Config::load(presets);
+  const auto& level = common.settings.log_level();
+  if (level == "info" || level == "debug") common.verbose = true;
+}
+
 std::string store_url(const Common& common) {
-  if (!common.url.empty()) return common.url;
-  const char* url = std::getenv("INTERLOCK_URL");
-  if (url != nullptr && *url != '\0') return url;
-  return file_url(runtime_directory());
+  const auto& settings = common.settings;
+  return settings.distributed_locking() && !settings.url().empty() ? settings.url()
+                                                                   : interlock::user_store_url();
 }
 
 interlock::Client open_store(const Common& common, std::shared_ptr<Events> events) {
@@ -69,7 +45,7 @@ interlock::Client open_store(const Common& common, std::shared_ptr<Events> event
                                "file: URL, or none");
   }
   // The events have them, too.
-  if (!common.verbose) {
+  if (!common.verbose && common.settings.log_level() != "error") {
     for (const auto& warning : client.traits().warnings) complain("warning: " + warning);
   }
   return client;
@@ -89,9 +65,15 @@ std::vector<interlock::Part> ClaimOptions::parts() const {
   return parts;
 }
 
+void ClaimOptions::take(const interlock::Config& settings) {
+  const auto options = settings.options();
+  if (!no_wait && !wait) wait = options.max_wait;
+  if (label.empty()) label = options.label;
+}
+
 interlock::Options ClaimOptions::options() const {
   interlock::Options options;
-  options.ttl = ttl;
+  options.ttl = ttl.value_or(default_ttl);
   options.label = label;
   options.identity = identity;
   options.actor = actor;
@@ -111,7 +93,7 @@ std::string ClaimOptions::title() const {
 }
 
 void add_claim(CLI::App& app, ClaimOptions& claim, interlock::Duration default_ttl) {
-  claim.ttl = default_ttl;
+  claim.default_ttl = default_ttl;
   app.add_option("--also", claim.also, "One more name to lock, all or none; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);

@@ -10,19 +10,24 @@
 
 #include "events.hpp"
 #include "exit_code.hpp"
-#include "interlock/client.hpp"
+#include "interlock/config.hpp"
 
 namespace cli {
 
 /// For every command.
 struct Common {
-  std::string url;  ///< --url; empty: not given
+  std::string url;     ///< --url; empty: not given
+  std::string config;  ///< --config; empty: not given
   bool verbose = false;
+  interlock::Config settings{};  ///< what these, the settings file and the environment say
 };
 
 void add_common(CLI::App& app, Common& common);
+/// Reads the settings: for --url and --config as they were given.
+void load_settings(Common& common);
 
-/// By --url, then INTERLOCK_URL, then the file store in the user's runtime directory.
+/// By the settings, and without them the file store of this user. So also if distributed locking is
+/// switched off: nobody but this process would see a lock in memory.
 std::string store_url(const Common& common);
 /// Opens it. Throws Error for a store that nobody else would see.
 interlock::Client open_store(const Common& common, std::shared_ptr<Events> events = {});
@@ -35,13 +40,17 @@ struct ClaimOptions {
   std::uint32_t slots = 0;
   bool no_wait = false;
   std::optional<interlock::Duration> wait;
-  interlock::Duration ttl{};
+  std::optional<interlock::Duration> ttl;
+  interlock::Duration default_ttl{};
   std::string label;
   std::string identity;
   std::string actor;
   std::int32_t priority = 0;
   int busy_code = kBusy;
   bool quiet = false;
+
+  /// What the command line leaves open, the settings decide.
+  void take(const interlock::Config& settings);
 
   [[nodiscard]] std::vector<interlock::Part> parts() const;
   [[nodiscard]] interlock::Options options() const;

@@ -51,6 +51,8 @@ Wanted read(const Arguments& arguments) {
   if (command.empty()) {
     throw UsageError("no command to run: interlock run " + names.front() + " -- COMMAND…");
   }
+  wanted.claim.take(parser.common.settings);
+  wanted.claim.default_ttl = parser.common.settings.options().ttl;
   if (wanted.claim.label.empty()) {
     wanted.claim.label = std::filesystem::path(command.front()).filename().string();
   }
@@ -74,6 +76,10 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
   if (!url.empty()) {
     const bool secret = !interlock::Url::parse(url).password.empty();
     variables.push_back(secret ? "INTERLOCK_URL" : "INTERLOCK_URL=" + url);
+    variables.emplace_back("INTERLOCK_CONFIG=/dev/null");  // it would go before the variable
+  } else if (const auto& file = wanted.common.settings.file(); !file.empty()) {
+    variables.push_back("INTERLOCK_CONFIG=" +
+                        file.string());  // wherever the command goes from here
   }
   return variables;
 }

@@ -92,6 +92,7 @@ int acquire(const Arguments& arguments) {
     throw UsageError("--pid " + std::to_string(process) + ": there is no such process");
   }
 
+  claim.take(parser.common.settings);
   if (claim.label.empty()) claim.label = user_name();
   const Signals signals;
   const auto events = std::make_shared<Events>(parser.common.verbose);

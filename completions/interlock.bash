@@ -11,14 +11,16 @@ _interlock() {
     cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
   }
-  local commands="run acquire extend release who list watch deadlocks break repair schema help"
-  local common="--url --verbose --help"
+  local commands="run acquire extend release who list watch deadlocks break repair schema config help"
+  local common="--url --config --verbose --help"
   local claim="--also --shared --slots --no-wait --wait --ttl --label --identity --actor --priority --quiet --conflict-exit-code"
   local command="" url=() i
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
-      --url) url=(--url "${words[++i]}") ;;
-      --url=*) url=("${words[i]}") ;;
+      --url) url+=(--url "${words[++i]}") ;;
+      --url=*) url+=("${words[i]}") ;;
+      --config) url+=(--config "${words[++i]}") ;;
+      --config=*) url+=("${words[i]}") ;;
       --)
         if [[ $command == run ]]; then  # what follows is a command of its own
           if declare -F _command_offset >/dev/null; then _command_offset $((i + 1)); fi
@@ -33,12 +35,13 @@ _interlock() {
   case $prev in
     --ttl | --wait | -w | --interval) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m 5m 1h" -- "$cur"); return ;;
     --pid) mapfile -t COMPREPLY < <(compgen -W "$$" -- "$cur"); return ;;
+    --config) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
     --url) mapfile -t COMPREPLY < <(compgen -W "file:///" -- "$cur"); return ;;
     --slots | --label | --identity | --actor | --priority | -E | --conflict-exit-code) return ;;
   esac
   local choices=""
   case $command in
-    "") choices="$commands --url --verbose --help --version" ;;
+    "") choices="$commands --url --config --verbose --help --version" ;;
     run) choices="$claim $common --" ;;
     acquire) choices="$claim --pid --json $common" ;;
     extend) choices="--ttl --json $common" ;;
@@ -49,6 +52,7 @@ _interlock() {
     break) choices="--yes $common" ;;
     repair) choices="--dry-run $common" ;;
     schema) choices="$common" ;;
+    config) choices="--check --json $common" ;;
     help) choices="$commands" ;;
   esac
   if [[ $cur == -* || -z $command || $command == help ]]; then

@@ -5,10 +5,12 @@
 
 #include "interlock/attempt.hpp"
 #include "interlock/client.hpp"
+#include "interlock/config.hpp"
 #include "interlock/deadlock.hpp"
 #include "interlock/duration.hpp"
 #include "interlock/error.hpp"
 #include "interlock/lease.hpp"
+#include "interlock/locking.hpp"
 #include "interlock/multi_lock.hpp"
 #include "interlock/mutex.hpp"
 #include "interlock/observer.hpp"

@@ -80,8 +80,11 @@ std::string Url::to_string() const {
   text += authority + path;
   char mark = '?';
   for (const auto& [name, value] : query) {
-    const bool secret =
-        name.find("pass") != std::string::npos || name.find("secret") != std::string::npos;
+    // Where a password is may be shown; a value with an @ may be a URL that has one.
+    const bool place = name.ends_with("-file") || name.ends_with("-env");
+    const bool secret = value.find('@') != std::string::npos ||
+                        (!place && (name.find("pass") != std::string::npos ||
+                                    name.find("secret") != std::string::npos));
     text += mark + percent_encode(name) + "=" + (secret ? "***" : percent_encode(value));
     mark = '&';
   }

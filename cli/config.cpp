@@ -1,0 +1,102 @@
+// interlock config: what is in force, and whose word it is.
+#include <algorithm>
+#include <iostream>
+
+#include "command.hpp"
+#include "interlock/backend.hpp"
+#include "show.hpp"
+#include "terminal.hpp"
+
+namespace cli {
+
+namespace {
+
+using interlock::Setting;
+
+/// As this command sees it: --url is its code, and it has a default of its own for the store.
+std::vector<Setting> in_force(const Common& common) {
+  auto settings = common.settings.explain();
+  for (auto& setting : settings) {
+    if (setting.key != "url") continue;
+    if (!common.url.empty()) setting.where = "--url";
+    if (setting.value.empty() || !common.settings.distributed_locking()) {
+      setting = {.key = setting.key, .value = interlock::user_store_url()};
+    }
+  }
+  return settings;
+}
+
+std::string from(const Setting& setting) {
+  return setting.where.empty() ? std::string(to_string(setting.origin)) : setting.where;
+}
+
+void print(const std::vector<Setting>& settings) {
+  int keys = width("SETTING");
+  int values = width("VALUE");
+  for (const auto& setting : settings) {
+    keys = std::max(keys, width(printable(setting.key)));
+    values = std::max(values, width(printable(setting.value)));
+  }
+  const auto line = [&](const std::string& key, const std::string& value,
+                        const std::string& where) {
+    const auto padded = [](const std::string& text, int columns) {
+      return text + std::string(static_cast<std::size_t>(std::max(0, columns - width(text))), ' ');
+    };
+    std::cout << padded(printable(key), keys) << "  " << padded(printable(value), values) << "  "
+              << printable(where) << '\n';
+  };
+  line("SETTING", "VALUE", "FROM");
+  for (const auto& setting : settings)
+    line(setting.key, setting.value.empty() ? "-" : setting.value, from(setting));
+}
+
+nlohmann::ordered_json to_json(const Common& common, const std::vector<Setting>& settings) {
+  nlohmann::ordered_json json{{"file", nullptr}, {"settings", nlohmann::ordered_json::array()}};
+  if (!common.settings.file().empty()) json["file"] = common.settings.file().string();
+  for (const auto& setting : settings) {
+    json["settings"].push_back({{"key", setting.key},
+                                {"value", setting.value},
+                                {"origin", to_string(setting.origin)},
+                                {"where", setting.where}});
+  }
+  return json;
+}
+
+}  // namespace
+
+int config(const Arguments& arguments) {
+  bool json = false;
+  bool check = false;
+  Parser parser(
+      "config [OPTIONS]",
+      "Shows every setting, its value without secrets, and where it comes from: the command\n"
+      "line, the settings file, the environment, or nowhere (default).",
+      "  interlock config\n  interlock config --check\n"
+      "  interlock --config /etc/app/interlock.json config --json\n");
+  parser.add_flag("--check", check, "Also ask the store; exit status 69 if it can't be reached");
+  parser.add_json(json);
+  parser.read(arguments.before);
+  const auto settings = in_force(parser.common);
+  auto object = to_json(parser.common, settings);
+  if (!json) print(settings);
+  if (!check) {
+    if (json) print_json(object);
+    return kOk;
+  }
+  try {
+    const auto client = open_store(parser.common);
+    (void)client.inspect({.resources = {"interlock"}});
+    object["reachable"] = true;
+    if (!json) std::cout << "\nthe store " << printable(client.traits().where) << " answers\n";
+  } catch (const interlock::Error& error) {
+    object["reachable"] = false;
+    object["error"] = error.what();
+    if (json) print_json(object);
+    std::cout << std::flush;
+    throw;
+  }
+  if (json) print_json(object);
+  return kOk;
+}
+
+}  // namespace cli

@@ -1,0 +1,94 @@
+// Lists of resources, locked and released by name: no leases to keep.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "interlock/client.hpp"
+
+namespace interlock {
+
+/// Locks of one identity. It keeps the leases itself, renews them while they are held, and gives back
+/// what is left when it is destroyed. Thread-safe.
+///
+///     Locking locking("worker-1");
+///     if (locking.acquire({"file_A", "file_B"}, 10s, "ingest-job-42")) {
+///       ingest();
+///       locking.release({"file_A", "file_B"});
+///     }
+///
+/// Re-entrant by identity: whoever has the same identity, in any thread, process or machine, is let in,
+/// so threads that are to exclude each other need identities of their own. What was acquired n times
+/// is free after n releases.
+///
+/// Prefer a Mutex or a MultiLock where you can: their leases tell when they are lost, and have fences.
+class Locking {
+ public:
+  /// The longest that acquire() waits unless it is told otherwise.
+  static constexpr Duration kMaxWait = std::chrono::seconds(30);
+
+  /// On this client's store. Throws Error (invalid) if the identity is empty.
+  Locking(std::string identity, Client locks);
+  /// On the store that `backend` says: "memory", "file", "redis" (where REDIS_HOST, … say), or any URL.
+  /// Empty: what the settings say (config.hpp), LOCKING_BACKEND among them. Throws as
+  /// connect(const Config&) does.
+  explicit Locking(std::string identity, std::string_view backend = {}, ClientOptions options = {});
+
+  Locking(const Locking&) = delete;
+  Locking& operator=(const Locking&) = delete;
+  ~Locking();
+
+  /// Takes all of them or none, exclusively, in line with all others who wait; nobody ever sees them
+  /// half-taken, and sets that overlap can't block each other for good. A name given twice is one name;
+  /// no name at all is always had. False: not within `limit`, and nothing is left behind. Throws Error
+  /// if the store fails.
+  ///
+  /// `duration` is how long others wait if this process disappears; while it lives, it renews.
+  /// `who` is for people: who() shows it.
+  [[nodiscard]] bool acquire(const std::vector<std::string>& resources,
+                             Duration duration = std::chrono::seconds(30), std::string who = {},
+                             Duration limit = kMaxWait);
+
+  /// Gives these back, each once, and keeps the rest. Names that this object does not hold are passed
+  /// over, whoever holds them. True: all of them were ours until now. Throws Error (unreachable) if the
+  /// store does not answer; it is then asked again in the background.
+  bool release(const std::vector<std::string>& resources);
+
+  /// Whether all of them are held by this object at this moment. Look before a step that must not
+  /// overlap another's: a lease can be lost, if the store is out of reach for too long.
+  [[nodiscard]] bool holds(const std::vector<std::string>& resources) const;
+
+  /// The `who` of the holder of each resource that is held, by anybody. Free ones are left out, and so
+  /// are those whose time is over. Throws Error if the store can't be read.
+  [[nodiscard]] std::map<std::string, std::string> who(
+      const std::vector<std::string>& resources) const;
+
+  /// The bytes of a file, read under its lock, together with other readers: nobody who acquires it by
+  /// the same path writes meanwhile. Nothing, if there is no such file or the lock could not be had
+  /// within kMaxWait. Throws Error if the store fails or the lock was lost while reading, and
+  /// std::system_error if the file is there and can't be read.
+  [[nodiscard]] std::optional<std::string> read_with_lock(
+      const std::filesystem::path& path, Duration duration = std::chrono::seconds(5));
+
+  [[nodiscard]] const std::string& identity() const noexcept { return identity_; }
+  [[nodiscard]] const Client& client() const noexcept { return locks_; }
+
+ private:
+  struct Held;
+
+  [[nodiscard]] Options options(Duration duration, std::string who) const;
+
+  const std::string identity_;
+  const Client locks_;
+  mutable std::mutex mutex_;  // guards the list; never held during a call to the store
+  std::vector<std::shared_ptr<Held>> held_;  // oldest first
+};
+
+}  // namespace interlock

@@ -1,0 +1,291 @@
+#include "config/settings_file.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "core/read_file.hpp"
+#include "core/text.hpp"
+#include "interlock/duration.hpp"
+#include "interlock/error.hpp"
+
+namespace interlock::config {
+
+namespace {
+
+using nlohmann::json;
+
+enum class Type { truth, text };
+
+/// A name that may stand in the file, and our name for what it sets.
+struct Name {
+  std::string_view spelling;
+  std::string_view key;
+  Type type;
+};
+
+constexpr std::array kNames{
+    Name{"url", "url", Type::text},
+    Name{"connectionString", "url", Type::text},
+    Name{"enableDistributedLocking", "enableDistributedLocking", Type::truth},
+    Name{"onUnavailable", "onUnavailable", Type::text},
+    Name{"ttl", "ttl", Type::text},
+    Name{"distributedLockExpiry", "ttl", Type::text},
+    Name{"maxWait", "maxWait", Type::text},
+    Name{"distributedLockTimeout", "maxWait", Type::text},
+    Name{"label", "label", Type::text},
+    Name{"deadlockDetection", "deadlockDetection", Type::truth},
+    Name{"logLevel", "logLevel", Type::text},
+};
+
+// The one section: {"ConnectionStrings": {"Redis": "localhost:6379"}}.
+constexpr std::string_view kSection = "ConnectionStrings";
+constexpr Name kRedis{"Redis", "url", Type::text};
+
+// Levenshtein's distance, upper and lower case alike.
+std::size_t distance(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+std::string suggestion(std::string_view unknown, const std::vector<std::string_view>& known) {
+  const auto nearest = *std::min_element(known.begin(), known.end(), [&](auto a, auto b) {
+    return distance(unknown, a) < distance(unknown, b);
+  });
+  if (distance(unknown, nearest) <= std::max<std::size_t>(2, unknown.size() / 3))
+    return "did you mean \"" + std::string(nearest) + "\"?";
+  std::string all;
+  for (const auto name : known) all += (all.empty() ? "" : ", ") + std::string(name);
+  return "there is " + all;
+}
+
+/// Walks over the text and counts the lines, so that a key can be found again.
+class LineCounter {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  LineCounter(const char* at, int* line) : at_(at), line_(line) {}
+  reference operator*() const { return *at_; }
+  LineCounter& operator++() {
+    if (*at_++ == '\n') ++*line_;
+    return *this;
+  }
+  LineCounter operator++(int) {
+    auto before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const LineCounter& other) const { return at_ == other.at_; }
+  bool operator!=(const LineCounter& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  int* line_;
+};
+
+class Reader {
+ public:
+  Reader(const std::filesystem::path& path, bool found_here)
+      : path_(std::filesystem::absolute(path).string()), found_here_(found_here) {}
+
+  std::vector<FileEntry> read() {
+    const auto root = parse(text());
+    if (!root.is_object()) refuse(1, "it has to be one JSON object, like {\"url\": \"redis://…\"}");
+    for (const auto& [name, value] : root.items()) {
+      if (name == kSection) {
+        section(value);
+      } else {
+        take(name, value);
+      }
+    }
+    return std::move(entries_);
+  }
+
+ private:
+  [[noreturn]] void refuse(int line, const std::string& why) const {
+    std::string message = printable(path_, 400);
+    if (line > 0) message += ":" + std::to_string(line);
+    message += ": " + why;
+    if (found_here_) {
+      message +=
+          " (this file was read because it is in the current directory; if it is not meant for "
+          "Interlock, set INTERLOCK_CONFIG=/dev/null, or to the file that is)";
+    }
+    throw Error(Errc::invalid, message);
+  }
+
+  // Whoever may write a file into a directory that we happen to be in must not choose our store.
+  void check_owner(int descriptor) const {
+    struct stat info {};
+    if (::fstat(descriptor, &info) != 0) return;
+    if ((info.st_uid != ::geteuid() && info.st_uid != 0) || (info.st_mode & S_IWOTH) != 0)
+      refuse(0,
+             "somebody else can write to it, so it is read only if it is named: --config, or "
+             "INTERLOCK_CONFIG");
+  }
+
+  std::string text() const {
+    std::optional<std::string> content;
+    try {
+      content = core::read_file(path_, [this](int descriptor) {
+        if (found_here_) check_owner(descriptor);
+      });
+    } catch (const Error&) {
+      throw;
+    } catch (const std::system_error& error) {
+      refuse(0, "the settings file can't be read: " + error.code().message());
+    }
+    if (!content) refuse(0, "there is no such settings file");
+    return *content;
+  }
+
+  // What the parser itself says may quote the file, and that may hold a password.
+  json parse(const std::string& content) {
+    int line = 1;
+    const auto note_key = [&](int depth, json::parse_event_t event, json& parsed) {
+      if (event != json::parse_event_t::key) return true;
+      const auto name = parsed.get<std::string>();
+      if (depth == 1 && !lines_.emplace(name, line).second)
+        refuse(line, "\"" + printable(name, 60) + "\" is there twice; keep one");
+      if (depth == 2) lines_.emplace("/" + name, line);
+      return true;
+    };
+    try {
+      return json::parse(LineCounter(content.data(), &line),
+                         LineCounter(content.data() + content.size(), &line), note_key, true, true);
+    } catch (const json::exception&) {
+      refuse(line,
+             "this is not JSON, from here or a little before on: a comma, a quote or a bracket is "
+             "missing, or one too many");
+    }
+  }
+
+  void section(const json& value) {
+    if (!value.is_object())
+      refuse(lines_.at(std::string(kSection)),
+             "ConnectionStrings is a section: {\"Redis\": \"localhost:6379\"}");
+    for (const auto& [name, inner] : value.items()) {
+      const int line = lines_.at("/" + name);
+      if (name != kRedis.spelling) {
+        refuse(line, "ConnectionStrings has \"" + printable(name, 60) + "\"; " +
+                         suggestion(name, {kRedis.spelling}));
+      }
+      add(kRedis, inner, line);
+    }
+  }
+
+  void take(const std::string& name, const json& value) {
+    const int line = lines_.at(name);
+    const auto* known = std::find_if(kNames.begin(), kNames.end(),
+                                     [&](const Name& each) { return each.spelling == name; });
+    if (known == kNames.end()) {
+      std::vector<std::string_view> names{kSection};
+      for (const auto& each : kNames) names.push_back(each.spelling);
+      refuse(line,
+             "there is no setting \"" + printable(name, 60) + "\"; " + suggestion(name, names));
+    }
+    add(*known, value, line);
+  }
+
+  void add(const Name& name, const json& value, int line) {
+    const std::string spelling(name.spelling);
+    const auto same = std::find_if(entries_.begin(), entries_.end(),
+                                   [&](const FileEntry& each) { return each.key == name.key; });
+    if (same != entries_.end())
+      refuse(line, spelling + " and " + same->spelling + " set the same thing; keep one of them");
+    if (name.type == Type::truth ? !value.is_boolean() : !value.is_string()) {
+      refuse(line, spelling + (name.type == Type::truth
+                                   ? " has to be true or false, without quotes"
+                                   : " has to be a text in quotes" + unit_hint(name.key)));
+    }
+    FileEntry entry{.key = std::string(name.key),
+                    .value = {},
+                    .where = path_ + ":" + std::to_string(line),
+                    .spelling = spelling};
+    if (name.type == Type::truth) {
+      entry.value = value.get<bool>();
+    } else {
+      entry.value = value.get<std::string>();
+    }
+    entries_.push_back(std::move(entry));
+  }
+
+  static std::string unit_hint(std::string_view key) {
+    return key == "ttl" || key == "maxWait" ? ", with its unit: \"10s\" or \"00:00:10\"" : "";
+  }
+
+  std::string path_;
+  bool found_here_;
+  std::map<std::string, int, std::less<>> lines_;  // of each key; those of the section as "/key"
+  std::vector<FileEntry> entries_;
+};
+
+}  // namespace
+
+std::vector<FileEntry> read_settings_file(const std::filesystem::path& path, bool found_here) {
+  return Reader(path, found_here).read();
+}
+
+Duration parse_time_span(const std::string& text) {
+  if (text.find(':') == std::string::npos) return parse_duration(text);
+  const auto refuse = [&] {
+    throw Error(Errc::invalid, "'" + printable(text, 40) +
+                                   "' is not a duration; write 10s, 1m30s or 250ms, or "
+                                   "hh:mm:ss as in 00:05:00");
+  };
+  std::string_view rest = text;
+  // A number below `limit` with so many digits at most, up to what ends it.
+  const auto number = [&](int limit, std::size_t digits) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    const auto length = static_cast<std::size_t>(end - rest.data());
+    if (error != std::errc{} || rest[0] == '-' || value >= limit || length > digits) refuse();
+    rest.remove_prefix(length);
+    return value;
+  };
+  const auto expect = [&](char c) {
+    if (!rest.starts_with(c)) refuse();
+    rest.remove_prefix(1);
+  };
+  Duration sum{};
+  if (const auto dot = rest.find('.'); dot < rest.find(':')) {
+    sum += std::chrono::hours(24 * number(10000, 4));
+    expect('.');
+  }
+  sum += std::chrono::hours(number(24, 2));
+  expect(':');
+  sum += std::chrono::minutes(number(60, 2));
+  expect(':');
+  sum += std::chrono::seconds(number(60, 2));
+  if (rest.empty()) return sum;
+  expect('.');
+  if (rest.empty() || rest.size() > 9 || rest.find_first_not_of("0123456789") != rest.npos)
+    refuse();
+  Duration::rep fraction = 0;
+  for (std::size_t i = 0; i < 9; ++i)
+    fraction = fraction * 10 + (i < rest.size() ? rest[i] - '0' : 0);
+  return sum + Duration(fraction);
+}
+
+}  // namespace interlock::config

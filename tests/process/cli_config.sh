@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Settings: which store the command uses, and what it says about that. Rows 3.5 and 4.1.
+source "$(dirname "$0")/cli_lib.bash"
+unset INTERLOCK_URL INTERLOCK_CONFIG LOCKING_BACKEND REDIS_HOST REDIS_PORT REDIS_DB REDIS_PASSWORD
+here=$(pwd -P)
+
+# setting KEY [OPTIONS…]: "value|where" as interlock config --json has it.
+setting() {
+  local key=$1
+  shift
+  "$INTERLOCK" "$@" config --json | python3 -c 'import json,sys
+s = {s["key"]: s for s in json.load(sys.stdin)["settings"]}[sys.argv[1]]
+print(s["value"] + "|" + (s["where"] or s["origin"]))' "$key"
+}
+uses() { "$INTERLOCK" list --json "$@" | python3 -c 'import json,sys; print(json.load(sys.stdin)["store"])'; }
+
+it "says that nothing is set, and what is used then"
+same "$(setting url)" "file:///dev/shm/interlock-$(id -u)|default"
+expect 0 "$INTERLOCK" config
+check grep -Eq '^SETTING +VALUE +FROM$' out
+check grep -Eq '^url +file:///\S+ +default$' out
+check grep -Eq '^ttl +30s +default$' out
+check grep -Eq '^maxWait +- +default$' out
+refute grep -q $'\033' out
+
+it "asks --url, then the file, then the environment, then the default"
+export REDIS_HOST=redis.internal REDIS_DB=3
+same "$(setting url)" "redis://redis.internal/3|REDIS_HOST, REDIS_DB"
+export LOCKING_BACKEND=file
+same "$(setting url)" "file:///dev/shm/interlock-$(id -u)|LOCKING_BACKEND"
+export INTERLOCK_URL="file://$work/by-variable"
+same "$(setting url)" "file://$work/by-variable|INTERLOCK_URL"
+contains "$(uses)" "$work/by-variable"
+printf '{\n  "url": "file://%s/by-file"\n}\n' "$work" >interlock.json
+same "$(setting url)" "file://$work/by-file|$here/interlock.json:2"
+contains "$(uses)" "$work/by-file"
+printf '{"url": "file://%s/by-other-file"}' "$work" >other.json
+same "$(INTERLOCK_CONFIG=other.json setting url)" "file://$work/by-other-file|$here/other.json:1"
+same "$(INTERLOCK_CONFIG=missing.json setting url --config other.json)" "file://$work/by-other-file|$here/other.json:1"
+contains "$(uses --config other.json)" "$work/by-other-file"
+same "$(setting url --url "file://$work/by-option")" "file://$work/by-option|--url"
+contains "$(uses --url "file://$work/by-option")" "$work/by-option"
+same "$(INTERLOCK_CONFIG=/dev/null setting url)" "file://$work/by-variable|INTERLOCK_URL"
+unset REDIS_HOST REDIS_DB LOCKING_BACKEND INTERLOCK_URL
+
+it "a command of run finds the same store, wherever it goes"
+inner='cd / && "$INTERLOCK" config --json | grep -o "\"where\":\"[^\"]*\"" | head -1'
+expect 0 "$INTERLOCK" run a -- sh -c "$inner"
+contains "$out" "$here/interlock.json:2"
+expect 0 "$INTERLOCK" run --url "file://$work/by-option" a -- sh -c "$inner"
+contains "$out" INTERLOCK_URL
+expect 0 "$INTERLOCK" run --config other.json a -- sh -c "$inner"
+contains "$out" "$here/other.json:1"
+
+it "takes TTL, wait and label from the file, and the command line goes first"
+printf '{"url": "file://%s/locks", "ttl": "00:01:00", "maxWait": "50ms", "label": "from the file"}' "$work" >interlock.json
+hold a
+expect 0 "$INTERLOCK" who a
+contains "$out" "(from the file)"
+remaining() { "$INTERLOCK" who --json "$@" | python3 -c 'import json,sys
+print(json.load(sys.stdin)["resources"][0]["holders"][0]["remaining_ms"] > 30000)'; }
+same "$(remaining a)" True
+expect 75 "$INTERLOCK" run a -- true
+expect 75 "$INTERLOCK" acquire a
+let_go
+hold b --label mine --ttl 10s
+expect 0 "$INTERLOCK" who b
+contains "$out" "(mine)"
+same "$(remaining b)" False
+let_go
+
+it "tells more if the file says so"
+printf '{"url": "file://%s/locks", "logLevel": "info"}' "$work" >interlock.json
+expect 0 "$INTERLOCK" run a -- true
+contains "$err" granted
+
+it "refuses a file that is not meant for it, with the line, a suggestion and the way out"
+printf '{\n  "url": "file://%s/locks",\n  "tll": "10s"\n}\n' "$work" >interlock.json
+expect 64 "$INTERLOCK" run a -- touch ran
+refute test -e ran
+same "$(wc -l <<<"$err")" 1
+contains "$err" "$here/interlock.json:3"
+contains "$err" 'did you mean "ttl"?'
+contains "$err" "INTERLOCK_CONFIG=/dev/null"
+expect 0 env INTERLOCK_CONFIG=/dev/null INTERLOCK_URL="file://$work/locks" "$INTERLOCK" run a -- true
+expect 64 "$INTERLOCK" --config missing.json list
+contains "$err" missing.json
+rm interlock.json
+
+it "locks on this machine only if distributed locking is switched off"
+printf '{"url": "redis://127.0.0.1:1", "enableDistributedLocking": false}' >interlock.json
+same "$(setting url)" "file:///dev/shm/interlock-$(id -u)|default"
+expect 0 "$INTERLOCK" list
+rm interlock.json
+
+it "shows no password"
+export INTERLOCK_URL='redis://me:geheim@127.0.0.1:1?timeout=200ms'
+for command in config 'config --json' 'config --check' 'config --check --json'; do
+  # shellcheck disable=SC2086
+  "$INTERLOCK" $command >out 2>err
+  refute grep -q geheim out
+  refute grep -q geheim err
+  contains "$(<out)" '***'
+done
+unset INTERLOCK_URL
+REDIS_HOST=h REDIS_PASSWORD=geheim expect 0 "$INTERLOCK" config --json
+refute grep -q geheim out
+
+it "--check asks the store, and says with 69 that it does not answer"
+expect 0 "$INTERLOCK" config --check --url "file://$work/locks"
+contains "$out" "answers"
+expect 0 "$INTERLOCK" config --check --json --url "file://$work/locks"
+contains "$out" '"reachable":true'
+expect 69 "$INTERLOCK" config --check --json --url 'redis://127.0.0.1:1?timeout=200ms'
+contains "$out" '"reachable":false'
+contains "$err" "127.0.0.1:1"
+expect 64 "$INTERLOCK" config nonsense
+
+it "config --json has the documented keys"
+expect 0 "$INTERLOCK" config --json
+check python3 - "$out" <<'CHECK'
+import json, sys
+d = json.loads(sys.argv[1])
+assert list(d) == ["file", "settings"] and d["file"] is None, d
+assert all(list(s) == ["key", "value", "origin", "where"] for s in d["settings"]), d
+assert [s["key"] for s in d["settings"]] == ["url", "enableDistributedLocking", "onUnavailable", "ttl", "maxWait",
+    "label", "deadlockDetection", "logLevel"], d
+CHECK
+finish
