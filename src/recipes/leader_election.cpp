@@ -211,16 +211,21 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
     return ask_ = std::stop_source();
   }
 
+  // For what changed without the mutex: nobody is between a look at it and its sleep.
+  void wake() {
+    { const std::lock_guard lock(mutex_); }
+    changed_.notify_all();
+  }
+
   // True: a term begins.
   bool end_asking(Lease lease, const std::stop_source& ask) {
     std::shared_ptr<Term> term;
     if (lease) {
       term = std::make_shared<Term>(std::move(lease));
-      // Here, as it is called at once if the lease is lost by now.
+      // Not under the lock, as it is called at once if the lease is lost by now.
       term->on_lost.emplace(term->lease.lost(), [this, over = term->over]() mutable {
+        wake();  // first: whoever has a callback on `over` may take his time
         over.request_stop();
-        { const std::lock_guard lock(mutex_); }
-        changed_.notify_all();
       });
     }
     const bool begins = [&] {
@@ -248,8 +253,7 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
     }
     ask.request_stop();
     if (term) term->over.request_stop();
-    { const std::lock_guard lock(mutex_); }
-    changed_.notify_all();
+    wake();
     return term;
   }
 
