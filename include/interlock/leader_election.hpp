@@ -68,7 +68,7 @@ class LeaderElection {
  public:
   /// Does not campaign yet. Throws Error (invalid) for a name or an option that no store would take,
   /// (unsupported) if the store has no fences.
-  LeaderElection(Client client, std::string cluster, ElectionOptions options = {});
+  LeaderElection(Client client, const std::string& cluster, ElectionOptions options = {});
   LeaderElection(const LeaderElection&) = delete;
   LeaderElection& operator=(const LeaderElection&) = delete;
   /// Resigns. Waits for on_loss, for ClientOptions::release_timeout at most after that, and for the end
@@ -80,7 +80,7 @@ class LeaderElection {
   void start();
   /// Waits in line until it leads; gives the term. At once if it leads already. Does not campaign again
   /// after a loss. Throws Error: cancelled (by `stop` or resign()), unreachable, …
-  Fence campaign(std::stop_token stop = {});
+  Fence campaign(const std::stop_token& stop = {});
   /// One shot: leads now, or somebody else does. Never waits, never overtakes who waits.
   bool try_lead();
   /// Leads no more, and campaigns no more until it is told to. Comes back when on_loss has and the

@@ -101,7 +101,7 @@ class TaskQueue {
  public:
   /// Throws Error (invalid) for a name or an option that no store would take. The queue's name has no
   /// colon, so that no two queues have a task in common.
-  TaskQueue(Client client, std::string queue, TaskOptions options = {});
+  TaskQueue(Client client, const std::string& queue, TaskOptions options = {});
 
   /// One shot. Throws Error (unreachable, …) if the store fails.
   TaskAttempt claim(const std::string& id) const;
@@ -133,7 +133,7 @@ class TaskQueue {
 
   /// Waits until all that at_least_for keeps in this process has ended. At once where the store keeps
   /// it.
-  void linger(std::stop_token stop = {}) const;
+  void linger(const std::stop_token& stop = {}) const;
 
  private:
   static void finish(Task& task);

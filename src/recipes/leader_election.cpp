@@ -171,6 +171,9 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
     if (looking_.joinable()) looking_.join();
   }
 
+  /// Never destroyed.
+  void abandon() { abandoned_ = shared_from_this(); }
+
   [[nodiscard]] std::shared_ptr<const Term> leading() const {
     if (forked()) return nullptr;
     const std::lock_guard lock(mutex_);
@@ -241,16 +244,13 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
 
   // The term that has to end now, if there is one.
   std::shared_ptr<Term> step_back(bool for_good) {
-    std::shared_ptr<Term> term;
-    std::stop_source ask{std::nostopstate};
-    {
-      const std::lock_guard lock(mutex_);
-      standing_ = false;
-      closing_ = closing_ || for_good;
-      ask = ask_;
-      term = term_;
-      if (term && term->lasts()) term->resigned = true;
-    }
+    std::unique_lock lock(mutex_);
+    standing_ = false;
+    closing_ = closing_ || for_good;
+    auto ask = ask_;
+    auto term = term_;
+    if (term && term->lasts()) term->resigned = true;
+    lock.unlock();
     ask.request_stop();
     if (term) term->over.request_stop();
     wake();
@@ -357,6 +357,7 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
   static constexpr auto kAfterRefusal = std::chrono::seconds(5);
 
   const std::uint64_t epoch_ = core::fork_epoch();
+  std::shared_ptr<State> abandoned_;
   const ElectionOptions options_;
   const Mutex lock_;
   const Mutex patient_lock_;
@@ -377,20 +378,20 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
   std::thread thread_;
 };
 
-LeaderElection::LeaderElection(Client client, std::string cluster, ElectionOptions options)
+LeaderElection::LeaderElection(Client client, const std::string& cluster, ElectionOptions options)
     : state_(std::make_shared<State>(std::move(client), cluster, std::move(options))) {}
 
 LeaderElection::~LeaderElection() {
   // In a forked child there are no threads to wait for, and no telling which locks are locked.
   if (state_->forked()) {
-    static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
+    state_->abandon();
     return;
   }
   state_->close();
 }
 
 void LeaderElection::start() { state_->start(); }
-Fence LeaderElection::campaign(std::stop_token stop) { return state_->campaign(stop); }
+Fence LeaderElection::campaign(const std::stop_token& stop) { return state_->campaign(stop); }
 bool LeaderElection::try_lead() { return state_->try_lead(); }
 void LeaderElection::resign() { state_->resign(); }
 bool LeaderElection::is_leader() const { return state_->leading() != nullptr; }

@@ -152,7 +152,7 @@ LeaseState Task::done() {
 
 LeaseState Task::give_back() { return claimed_->lease.release(); }
 
-TaskQueue::TaskQueue(Client client, std::string queue, TaskOptions options)
+TaskQueue::TaskQueue(Client client, const std::string& queue, TaskOptions options)
     : state_(std::make_shared<State>(std::move(client), queue, std::move(options))) {}
 
 TaskAttempt TaskQueue::claim(const std::string& id) const {
@@ -171,6 +171,7 @@ TaskAttempt TaskQueue::claim(const std::string& id) const {
 
 std::optional<Task> TaskQueue::claim_any(const std::vector<std::string>& ids) const {
   std::vector<std::string> names;
+  names.reserve(ids.size());
   for (const auto& id : ids) names.push_back(state_->resource(id));
   std::set<std::string> taken;  // one look at all is cheaper than a try at each
   if (names.size() > 1) {
@@ -197,7 +198,7 @@ std::optional<Worker> TaskQueue::worker(const std::string& id) const {
   return found;
 }
 
-void TaskQueue::linger(std::stop_token stop) const { state_->linger(stop); }
+void TaskQueue::linger(const std::stop_token& stop) const { state_->linger(stop); }
 
 void TaskQueue::finish(Task& task) {
   if (task.done() != LeaseState::lost) return;

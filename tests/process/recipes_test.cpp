@@ -56,6 +56,15 @@ TEST_F(Recipes, ALeaderThatIsKilledIsSucceeded) {
   EXPECT_GT(term(second), old_term);
 }
 
+TEST_F(Recipes, AForkedChildLeadsNothingAndItsParentLeadsOn) {
+  auto leader = candidate();
+  EXPECT_GT(term(leader), 0U);
+  EXPECT_EQ(leader.ask("fork", "child "), "no");
+  EXPECT_EQ(leader.after("forked "), "0");
+  EXPECT_EQ(leader.ask("leader", "leader "), "yes");
+  EXPECT_EQ(holders("leader:orders"), 1U);
+}
+
 TEST_F(Recipes, AWorkerThatIsKilledLeavesItsTaskToTheNext) {
   Child worker("worker", {url(), "mail", "42", "600s", "600s"});
   worker.after("claimed");
