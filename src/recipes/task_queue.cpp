@@ -49,6 +49,9 @@ class TaskQueue::State {
   }
 
   /// A claim has an identity of its own, so that what keeps it afterwards can follow without a gap.
+  [[nodiscard]] std::string new_identity() const {
+    return options_.at_least_for > Duration::zero() ? Owner::random().to_string() : "";
+  }
   [[nodiscard]] Mutex work_lock(const std::string& id, const std::string& identity) const {
     return {client_, resource(id),
             Options{.ttl = options_.ttl,
@@ -156,7 +159,7 @@ TaskQueue::TaskQueue(Client client, const std::string& queue, TaskOptions option
     : state_(std::make_shared<State>(std::move(client), queue, std::move(options))) {}
 
 TaskAttempt TaskQueue::claim(const std::string& id) const {
-  const auto identity = Owner::random().to_string();
+  const auto identity = state_->new_identity();
   const auto lock = state_->work_lock(id, identity);
   std::optional<Worker> other;
   for (int i = 0; i < kLooks && !other; ++i) {

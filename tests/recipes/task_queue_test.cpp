@@ -171,5 +171,27 @@ TEST_P(Tasks, NamesDoNotMix) {
   EXPECT_THROW((void)queue.claim(""), Error);
 }
 
+TEST(TaskClock, ATaskIsKeptForTheRestOfTheTimeAndNotForItsTtl) {
+  auto clock = std::make_shared<ManualClock>();
+  const MemoryStore store(clock);
+  const TaskQueue queue(Client(store.open(), {.clock = clock}), "mail",
+                        {.ttl = 5min, .at_least_for = 1min});
+  const TaskQueue late(Client(store.open(), {.clock = clock}), "mail");
+  auto task = queue.claim("42");
+  ASSERT_TRUE(task);
+  clock->advance(40s);
+  EXPECT_EQ(task->done(), LeaseState::released);
+  clock->advance(19s);
+  EXPECT_FALSE(late.claim("42"));
+  clock->advance(1s);
+  EXPECT_TRUE(late.claim("42"));
+
+  auto slow = queue.claim("43");
+  ASSERT_TRUE(slow);
+  clock->advance(61s);
+  EXPECT_EQ(slow->done(), LeaseState::released);
+  EXPECT_TRUE(late.claim("43")) << "it took longer than that by itself";
+}
+
 }  // namespace
 }  // namespace interlock::recipes
