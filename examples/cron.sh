@@ -4,7 +4,7 @@
 #   INTERLOCK_URL=file:///var/lib/backup/locks
 #   */5 * * * *  interlock run -n -E 0 nightly -- /usr/local/bin/backup.sh
 #
-#   INTERLOCK_URL  name the directory: without it, the one that is used depends on how you logged in
+#   INTERLOCK_URL  where the lock is; without it, one place for each user of this machine
 #   -n             if the last run is still going, don't wait for it
 #   -E 0           ... and that is no failure
 #

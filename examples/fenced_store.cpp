@@ -3,44 +3,12 @@
 // that. A store that compares fences can.
 #include <interlock/interlock.hpp>
 
-#include <cstdint>
 #include <iostream>
 #include <string>
 
 #include "expect.hpp"
 
 using namespace std::chrono_literals;
-
-namespace {
-
-// What the lock protects. In a database it is one condition in the statement:
-//     UPDATE reports SET body = $1, fence = $2 WHERE name = $3 AND fence <= $2
-class Report {
- public:
-  // Reads count, too: whoever comes with a new fence shuts out all older ones.
-  bool read(interlock::Fence fence, std::string& into) {
-    if (!admit(fence)) return false;
-    into = text_;
-    return true;
-  }
-  bool write(interlock::Fence fence, std::string text) {
-    if (!admit(fence)) return false;
-    text_ = std::move(text);
-    return true;
-  }
-
- private:
-  bool admit(interlock::Fence fence) {
-    if (fence < newest_) return false;
-    newest_ = fence;
-    return true;
-  }
-
-  interlock::Fence newest_;
-  std::string text_;
-};
-
-}  // namespace
 
 int main() {
   // Two programs that share a store. The clock is moved by hand, so that nobody has to wait.
@@ -50,22 +18,25 @@ int main() {
   interlock::Client bob(store.open(), {.clock = clock});
   interlock::Mutex alices(alice, "report", {.ttl = 30s, .label = "alice"});
   interlock::Mutex bobs(bob, "report", {.ttl = 30s, .label = "bob"});
-  Report report;
+  // What the lock protects. In a database it is a condition in the statement; docs/recipes.md has it for
+  // SQL, Redis and etcd.
+  interlock::FencedValue<std::string> report;
 
   auto first = alices.acquire();
-  expect(report.write(first.fence(), "draft by alice"), "she holds the lock");
+  expect(report.write(first, "draft by alice"), "she holds the lock");
 
   // Alice is stopped for a minute: no renewal, and no way to look at her clock.
   clock->advance(1min);
 
   auto second = bobs.acquire();
-  std::string text;
-  expect(report.read(second.fence(), text), "bob holds the lock");
-  expect(report.write(second.fence(), text + ", finished by bob"), "and writes");
+  // Reads count, too: whoever comes with a new fence shuts out all older ones.
+  const auto text = report.read(second);
+  expect(text.has_value(), "bob holds the lock");
+  expect(report.write(second, *text + ", finished by bob"), "and writes");
 
   // Alice wakes up exactly where she was, and writes before she checks anything.
   expect(first.fence() < second.fence(), "fences rise from one grant to the next");
-  const bool harm = report.write(first.fence(), "alice again");
+  const bool harm = report.write(first, "alice again");
   std::cout << "fence " << first.fence().value << " after " << second.fence().value << ": "
             << (harm ? "accepted" : "refused") << '\n';
   expect(!harm, "the store has seen a newer fence");
@@ -73,6 +44,5 @@ int main() {
   // When she looks, she knows.
   expect(first.state() == interlock::LeaseState::lost, "lost");
   std::cout << "alice: " << first.lost_reason() << '\n';
-  expect(report.read(second.fence(), text) && text == "draft by alice, finished by bob",
-         "bob's work is intact");
+  expect(report.read(second) == "draft by alice, finished by bob", "bob's work is intact");
 }

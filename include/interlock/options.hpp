@@ -58,6 +58,9 @@ struct Options {
   /// Renewal ends when it was held this long, so that a holder that hangs does not hold on forever:
   /// the lease is then lost when its last TTL ends. Empty: no limit.
   std::optional<Duration> max_hold{};
+  /// The lease counts as lost, and lost() fires, this much before the store would end it: time for
+  /// work to stop before anybody else can begin. At most a third of the TTL.
+  Duration margin{};
   /// Turn renewal off only for leases that are meant to end by themselves.
   bool renew = true;
   /// "table/row" also holds "table" shared, so that whoever holds "table" excludes all its rows.

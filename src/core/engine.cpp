@@ -109,6 +109,9 @@ std::shared_ptr<const Template> Engine::prepare(std::vector<Part> parts, Options
   };
   positive(options.max_wait, "max_wait");
   positive(options.max_hold, "max_hold");
+  if (options.margin < Duration::zero() || options.margin > options.ttl / 3)
+    refuse(Errc::invalid, "margin has to be between 0s and a third of the TTL, " +
+                              format_duration(options.ttl / 3));
   if (options.retry.attempts < 1) refuse(Errc::invalid, "retry needs at least one attempt");
   for (const auto& part : what->parts) {
     if (part.mode == Mode::shared && !traits_.shared)
@@ -135,7 +138,7 @@ std::shared_ptr<Pursuit> make_pursuit(const std::shared_ptr<Engine>& engine, con
                                          .ttl = what.options.ttl,
                                          .priority = what.options.priority,
                                          .who = what.who},
-                                   wait, what.options.retry);
+                                   wait, what.options);
 }
 
 std::shared_ptr<Hold> make_hold(const std::shared_ptr<Engine>& engine,

@@ -29,12 +29,14 @@ Hold::Hold(std::shared_ptr<Engine> engine, std::shared_ptr<const Template> what,
       attempts_(grant.attempts),
       claim_(std::move(grant.claim)),
       fences_(std::move(grant.fences)),
-      machine_({.ttl = claim_.ttl,
-                .drift = [traits = &engine_->traits()](Duration ttl) { return traits->drift(ttl); },
-                .renew = what_->options.renew,
-                .max_hold = what_->options.max_hold,
-                .call_timeout = engine_->traits().call_timeout},
-               grant.sent, acquired_) {}
+      machine_(
+          {.ttl = claim_.ttl,
+           .drift = [traits = &engine_->traits(), margin = what_->options.margin](
+                        Duration ttl) { return traits->drift(ttl) + std::min(margin, ttl / 3); },
+           .renew = what_->options.renew,
+           .max_hold = what_->options.max_hold,
+           .call_timeout = engine_->traits().call_timeout},
+          grant.sent, acquired_) {}
 
 void Hold::begin() {
   const std::lock_guard lock(mutex_);
@@ -327,8 +329,7 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
     if (released_ || machine_.state(engine_->now()) != LeaseState::held) return false;
     changing_ = true;
   }
-  const auto pursuit =
-      std::make_shared<Pursuit>(engine_, std::move(next), wait, what_->options.retry);
+  const auto pursuit = std::make_shared<Pursuit>(engine_, std::move(next), wait, what_->options);
   pursuit->run();
   const auto& result = pursuit->result();
 

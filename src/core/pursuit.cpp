@@ -13,9 +13,10 @@ namespace {
 constexpr Duration kPatienceAtExit = std::chrono::milliseconds(250);
 
 Acquisition::Plan make_plan(const Engine& engine, const Claim& claim, const Wait& wait,
-                            const Retry& retry) {
+                            const Options& options) {
   const auto& traits = engine.traits();
-  Acquisition::Plan plan{.ttl = claim.ttl, .drift = traits.drift(claim.ttl)};
+  Acquisition::Plan plan{
+      .ttl = claim.ttl, .drift = traits.drift(claim.ttl) + std::min(options.margin, claim.ttl / 3)};
   plan.queue = traits.queues;
   plan.one_shot = wait.limit && *wait.limit <= Duration::zero();
   plan.tries = wait.tries;
@@ -23,7 +24,7 @@ Acquisition::Plan make_plan(const Engine& engine, const Claim& claim, const Wait
     const auto now = engine.now();
     plan.deadline = *wait.limit < TimePoint::max() - now ? now + *wait.limit : TimePoint::max();
   }
-  plan.retry = retry;
+  plan.retry = options.retry;
   plan.heartbeat = traits.heartbeat;
   plan.call_timeout = traits.call_timeout;
   plan.seed = claim.owner.low;
@@ -32,11 +33,12 @@ Acquisition::Plan make_plan(const Engine& engine, const Claim& claim, const Wait
 
 }  // namespace
 
-Pursuit::Pursuit(std::shared_ptr<Engine> engine, Claim claim, const Wait& wait, const Retry& retry)
+Pursuit::Pursuit(std::shared_ptr<Engine> engine, Claim claim, const Wait& wait,
+                 const Options& options)
     : engine_(std::move(engine)),
       claim_(std::move(claim)),
       stop_(wait.stop),
-      machine_(make_plan(*engine_, claim_, wait, retry)),
+      machine_(make_plan(*engine_, claim_, wait, options)),
       signal_(*engine_->clock()) {}
 
 void Pursuit::begin() {

@@ -20,7 +20,7 @@ class Pursuit final : public Listener,
  public:
   using Done = std::function<void(Pursuit&)>;
 
-  Pursuit(std::shared_ptr<Engine> engine, Claim claim, const Wait& wait, const Retry& retry);
+  Pursuit(std::shared_ptr<Engine> engine, Claim claim, const Wait& wait, const Options& options);
 
   /// Blocks until it is over.
   void run();

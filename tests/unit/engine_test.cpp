@@ -329,6 +329,25 @@ TEST_F(MuteTest, ASilentStoreIsUnreachableNotBusyAndDestructorsAreBounded) {
   }));
 }
 
+TEST_F(EngineTest, AMarginEndsALeaseForItsHolderBeforeItEndsForTheStore) {
+  auto lease = Mutex(client, "k", {.ttl = 30s, .margin = 5s, .renew = false}).acquire();
+  const auto lost = lease.lost();
+  clock->advance(24s);
+  EXPECT_TRUE(lease);
+  clock->advance(1s);
+  EXPECT_EQ(lease.state(), LeaseState::lost);
+  EXPECT_TRUE(soon([&] { return lost.stop_requested(); }));
+  EXPECT_FALSE(Mutex(other, "k").try_acquire()) << "there are five seconds to stop";
+  EXPECT_EQ(lease.release(), LeaseState::lost);
+  EXPECT_TRUE(Mutex(other, "k").try_acquire()) << "whoever is done sooner says so";
+}
+
+TEST_F(EngineTest, AMarginThatLeavesNoTimeToRenewIsRefused) {
+  EXPECT_NO_THROW(Mutex(client, "k", {.ttl = 30s, .margin = 10s}));
+  EXPECT_THROW(Mutex(client, "k", {.ttl = 30s, .margin = 11s}), Error);
+  EXPECT_THROW(Mutex(client, "k", {.ttl = 30s, .margin = -1s}), Error);
+}
+
 // The process ends, and with it its waiters; their threads still run for a moment.
 TEST_F(EngineTest, AWaiterThatLeftAtExitAsksNoMore) {
   const auto engine = core::Engine::make(store.open(), {.observer = seen, .clock = clock});

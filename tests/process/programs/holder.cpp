@@ -50,6 +50,8 @@ class Holder {
       say("token " + lease_.detach());
     } else if (command.starts_with("adopt ")) {
       hold(locks_.adopt(command.substr(6)));
+    } else if (command.starts_with("do ")) {
+      say("did " + output_of(command.substr(3)));
     } else if (command == "fork") {
       fork_a_child();
     } else if (command == "exit") {
@@ -58,6 +60,18 @@ class Holder {
   }
 
  private:
+  // A command that sends the fence along, as work that the lock protects would.
+  [[nodiscard]] std::string output_of(const std::string& command) const {
+    setenv("FENCE", std::to_string(lease_.fence().value).c_str(), 1);
+    setenv("OWNER", lease_.owner().brief().c_str(), 1);
+    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((command + " 2>&1").c_str(), "r"),
+                                                     pclose);
+    std::string text;
+    for (int c = 0; pipe && (c = std::getc(pipe.get())) != EOF;)
+      text += c == '\n' ? ' ' : static_cast<char>(c);
+    return text;
+  }
+
   // The child looks at what it inherited, destroys it, and ends in an orderly way.
   void fork_a_child() {
     const auto child = fork();
