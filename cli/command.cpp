@@ -66,7 +66,7 @@ void Parser::read(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (see: interlock " + command_ + " --help)");
   }
-  start_logging(common.verbose);
+  start_logging(common.log);
 }
 
 void complain(const std::string& message) {

@@ -109,7 +109,9 @@ int interlock_main(std::vector<std::string> words) {
       std::cout << "interlock " << INTERLOCK_VERSION << '\n';
       return cli::kOk;
     }
-    at += words[at] == "--url" ? 2 : 1;
+    const bool takes_value =
+        words[at] == "--url" || words[at] == "--log-level" || words[at] == "--log-format";
+    at += takes_value ? 2 : 1;
   }
   if (at < words.size() && words[at] == "help") {
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));

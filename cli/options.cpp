@@ -47,7 +47,7 @@ void add_common(CLI::App& app, Common& common) {
   app.add_option("--url", common.url,
                  "The store (default: $INTERLOCK_URL, else a directory of yours)")
       ->type_name("URL");
-  app.add_flag("-v,--verbose", common.verbose, "Tell on stderr what happens");
+  add_logging(app, common.log);
 }
 
 std::string store_url(const Common& common) {
@@ -58,9 +58,8 @@ std::string store_url(const Common& common) {
 }
 
 interlock::Client open_store(const Common& common, std::shared_ptr<Events> events) {
-  if (!events && common.verbose) events = std::make_shared<Events>(true);
   interlock::ClientOptions options;
-  options.observer = std::move(events);
+  options.observer = interlock::observers({std::move(events), make_log(common.log)});
   auto client = interlock::connect(store_url(common), std::move(options));
   if (!client.traits().across_processes) {
     throw interlock::Error(interlock::Errc::invalid,
@@ -68,8 +67,8 @@ interlock::Client open_store(const Common& common, std::shared_ptr<Events> event
                                " is seen by one process only, so it can't lock anybody out; use a "
                                "file: URL, or none");
   }
-  // The events have them, too.
-  if (!common.verbose) {
+  // The log has them, too.
+  if (!common.log.level) {
     for (const auto& warning : client.traits().warnings) complain("warning: " + warning);
   }
   return client;

@@ -11,13 +11,14 @@
 #include "events.hpp"
 #include "exit_code.hpp"
 #include "interlock/client.hpp"
+#include "logging.hpp"
 
 namespace cli {
 
 /// For every command.
 struct Common {
   std::string url;  ///< --url; empty: not given
-  bool verbose = false;
+  Logging log;
 };
 
 void add_common(CLI::App& app, Common& common);
