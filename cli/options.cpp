@@ -10,6 +10,7 @@
 #include "interlock/duration.hpp"
 #include "interlock/error.hpp"
 #include "interlock/multi_lock.hpp"
+#include "tracing.hpp"
 
 namespace cli {
 
@@ -59,7 +60,8 @@ std::string store_url(const Common& common) {
 
 interlock::Client open_store(const Common& common, std::shared_ptr<Events> events) {
   interlock::ClientOptions options;
-  options.observer = interlock::observers({std::move(events), make_log(common.log)});
+  options.observer =
+      interlock::observers({std::move(events), make_log(common.log), make_tracing()});
   auto client = interlock::connect(store_url(common), std::move(options));
   if (!client.traits().across_processes) {
     throw interlock::Error(interlock::Errc::invalid,
