@@ -31,6 +31,8 @@ constexpr std::array kCommands = {
     Command{"who", "Who holds a lock?", cli::who},
     Command{"list", "All locks, holders and waiters", cli::list},
     Command{"watch", "The same, live", cli::watch},
+    Command{"top", "The busiest locks, live", cli::top},
+    Command{"serve", "Metrics of a store for Prometheus", cli::serve},
     Command{"break", "Take a lock away from its holder", cli::break_lock},
     Command{"repair", "Mend a damaged file store", cli::repair},
     Command{"schema", "Print the SQL of a PostgreSQL store", cli::schema},

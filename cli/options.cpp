@@ -58,10 +58,10 @@ std::string store_url(const Common& common) {
   return file_url(runtime_directory());
 }
 
-interlock::Client open_store(const Common& common, std::shared_ptr<Events> events) {
+interlock::Client open_store(const Common& common, std::shared_ptr<interlock::Observer> observer) {
   interlock::ClientOptions options;
   options.observer =
-      interlock::observers({std::move(events), make_log(common.log), make_tracing()});
+      interlock::observers({std::move(observer), make_log(common.log), make_tracing()});
   auto client = interlock::connect(store_url(common), std::move(options));
   if (!client.traits().across_processes) {
     throw interlock::Error(interlock::Errc::invalid,

@@ -26,7 +26,8 @@ void add_common(CLI::App& app, Common& common);
 /// By --url, then INTERLOCK_URL, then the file store in the user's runtime directory.
 std::string store_url(const Common& common);
 /// Opens it. Throws Error for a store that nobody else would see.
-interlock::Client open_store(const Common& common, std::shared_ptr<Events> events = {});
+interlock::Client open_store(const Common& common,
+                             std::shared_ptr<interlock::Observer> observer = {});
 
 /// For the commands that take a lock.
 struct ClaimOptions {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "interlock/inspect.hpp"
 #include "interlock/observer.hpp"
 
 namespace interlock {
@@ -59,5 +60,17 @@ class Metrics final : public Observer {
   const MetricsOptions options_;
   const std::unique_ptr<Table> table_;
 };
+
+/// What a store knows about all its locks, of this client and others, in the same format. With the
+/// label `store`:
+///
+///     interlock_store_locks                 gauge: names that are held
+///     interlock_store_holders, interlock_store_waiters
+///     interlock_store_oldest_hold_seconds   0 if nothing is held
+///     interlock_store_longest_wait_seconds  0 if nobody waits
+///
+/// With `names`, also for each lock, with the label `lock`: interlock_lock_holders, …_waiters,
+/// …_oldest_hold_seconds, …_longest_wait_seconds. Fine for dozens of locks, and not for thousands.
+std::string to_metrics(const Snapshot& snapshot, const Traits& store, bool names = false);
 
 }  // namespace interlock
