@@ -7,7 +7,7 @@ expect 0 "$INTERLOCK"
 contains "$out" "Examples:"
 contains "$out" "interlock run nightly -- ./backup.sh"
 help=$out
-for command in run acquire extend release who list watch break repair schema; do
+for command in run acquire extend release who list watch top serve break repair schema; do
   contains "$help" "  $command "
   expect 0 "$INTERLOCK" "$command" --help
   contains "$out" "Usage: interlock $command"
