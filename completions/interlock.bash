@@ -11,13 +11,14 @@ _interlock() {
     cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
   }
-  local commands="run acquire extend release who list watch break repair schema help"
-  local common="--url --verbose --help"
+  local commands="run acquire extend release who list watch top serve break repair schema help"
+  local common="--url --verbose --log-level --log-format --help"
   local claim="--also --shared --slots --no-wait --wait --ttl --label --identity --priority --quiet --conflict-exit-code"
   local command="" url=() i
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
       --url) url=(--url "${words[++i]}") ;;
+      --log-level | --log-format) ((++i)) ;;
       --url=*) url=("${words[i]}") ;;
       --)
         if [[ $command == run ]]; then  # what follows is a command of its own
@@ -34,7 +35,10 @@ _interlock() {
     --ttl | --wait | -w | --interval) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m 5m 1h" -- "$cur"); return ;;
     --pid) mapfile -t COMPREPLY < <(compgen -W "$$" -- "$cur"); return ;;
     --url) mapfile -t COMPREPLY < <(compgen -W "file:///" -- "$cur"); return ;;
-    --slots | --label | --identity | --priority | -E | --conflict-exit-code) return ;;
+    --log-level) mapfile -t COMPREPLY < <(compgen -W "debug info warning error" -- "$cur"); return ;;
+    --log-format) mapfile -t COMPREPLY < <(compgen -W "logfmt json" -- "$cur"); return ;;
+    --sort) mapfile -t COMPREPLY < <(compgen -W "waiting longest oldest changes name" -- "$cur"); return ;;
+    --metrics | --slots | --label | --identity | --priority | -E | --conflict-exit-code) return ;;
   esac
   local choices=""
   case $command in
@@ -46,6 +50,8 @@ _interlock() {
     who) choices="--json $common" ;;
     list) choices="--all --json $common" ;;
     watch) choices="--interval $common" ;;
+    top) choices="--interval --sort --once --json $common" ;;
+    serve) choices="--metrics --names $common" ;;
     break) choices="--yes $common" ;;
     repair) choices="--dry-run $common" ;;
     schema) choices="$common" ;;
@@ -56,7 +62,7 @@ _interlock() {
     return
   fi
   case $command in
-    run | acquire | who | list | watch | break)
+    run | acquire | who | list | watch | top | break)
       local name
       COMPREPLY=()
       while IFS= read -r name; do
