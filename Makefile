@@ -4,6 +4,7 @@
 #   make demo       see it work: a counter with and without a lock
 #   make test       build everything and run every test
 #   make interop    meet other lock libraries on Redis: redis-py, redsync, node-redlock, …
+#   make collector  meet an OpenTelemetry Collector with our traces
 #   make bench      measure, as ratios to a baseline of the same run
 #   make lint       clang-tidy and the format check; make format repairs the format
 #   make sanitize   the tests under ASan+UBSan and under TSan
@@ -17,14 +18,14 @@ SHELL := /bin/bash
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: all build demo test interop bench lint format sanitize asan tsan clang install deps clean
+.PHONY: all build demo test interop collector bench lint format sanitize asan tsan clang install deps clean
 .DELETE_ON_ERROR:
 
 all: build
 
 # Everything a configured build looks for, whichever part is built first.
 deps:
-	@tools/deps build redis postgres etcd cli tests bench
+	@tools/deps build redis postgres etcd tracing cli tests bench
 
 # Ninja notices later changes to the build files by itself.
 build/build.ninja: | deps
@@ -46,6 +47,10 @@ interop: build
 	@command -v go >/dev/null || tools/deps go
 	@command -v npm >/dev/null || tools/deps node
 	tests/interop/run build
+
+collector: build
+	@command -v go >/dev/null || tools/deps go
+	tests/collector/run build
 
 bench: build
 	cmake --build --preset release -j $(JOBS) --target bench/all

@@ -6,6 +6,7 @@
 
 #include "figure.hpp"
 #include "interlock/interlock.hpp"
+#include "interlock/metrics.hpp"
 
 namespace {
 
@@ -133,4 +134,13 @@ int main() {
        .baseline = 0,
        .most = 1.05},
       kRounds, [&] { return cycle_ns(mutex); }, [&] { return cycle_ns(observed); }));
+  const Client counting(memory_store(), {.observer = std::make_shared<Metrics>()});
+  const Mutex counted(counting, "billing:invoice-42");
+  bench::show(bench::in_turns(
+      {.name = "memory: cycle with metrics",
+       .ours = 0,
+       .baseline_name = "the same with no observer set",
+       .baseline = 0,
+       .most = 1.5},
+      kRounds, [&] { return cycle_ns(counted); }, [&] { return cycle_ns(mutex); }));
 }

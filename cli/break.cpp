@@ -1,5 +1,4 @@
 // interlock break: takes a lock away from whoever holds it.
-#include <spdlog/spdlog.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -26,8 +25,8 @@ std::string user() {
 }
 
 /// For whoever asks tomorrow what happened to their job.
-void log_eviction(const std::string& what) {
-  spdlog::warn("{}", printable(what));
+void log_eviction(const Logging& logging, const std::string& what) {
+  log_warning(logging, "evicted", what);
   ::openlog("interlock", LOG_PID, LOG_USER);
   ::syslog(LOG_NOTICE, "%s, by %s", printable(what).c_str(), user().c_str());
   ::closelog();
@@ -79,8 +78,9 @@ int break_lock(const Arguments& arguments) {
     }
     if (client.evict(name, entry.owner)) {
       any = true;
-      log_eviction("lock \"" + name + "\" was taken away from " + describe(entry.who) + ", owner " +
-                   entry.owner.brief() + ", which had held it for " + for_people(entry.age));
+      log_eviction(parser.common.log, "lock \"" + name + "\" was taken away from " +
+                                          describe(entry.who) + ", owner " + entry.owner.brief() +
+                                          ", which had held it for " + for_people(entry.age));
     } else {
       complain(name + ": " + describe(entry.who) + " has let go of it by itself");
     }

@@ -67,7 +67,7 @@ void Parser::read(std::vector<std::string> arguments) {
     throw UsageError(std::string(error.what()) + " (see: interlock " + command_ + " --help)");
   }
   load_settings(common);
-  start_logging(common.verbose);
+  start_logging(common.log);
 }
 
 void complain(const std::string& message) {

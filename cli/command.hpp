@@ -23,6 +23,8 @@ int release(const Arguments& arguments);
 int who(const Arguments& arguments);
 int list(const Arguments& arguments);
 int watch(const Arguments& arguments);
+int top(const Arguments& arguments);
+int serve(const Arguments& arguments);
 int deadlocks(const Arguments& arguments);
 int break_lock(const Arguments& arguments);
 int repair(const Arguments& arguments);

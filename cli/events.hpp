@@ -1,4 +1,4 @@
-// What the library tells while it works: shown with --verbose, and what the others here need of it.
+// What the library tells while it works, as far as the others here need it.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,8 @@
 
 namespace cli {
 
-/// Log lines go to stderr: warnings always, events if `verbose`.
-void start_logging(bool verbose);
-
 class Events final : public interlock::Observer {
  public:
-  explicit Events(bool verbose) : verbose_(verbose) {}
-
   void on(const interlock::Observation& seen) noexcept override;
 
   /// Rung when something happened to a lease or an acquisition.
@@ -28,7 +23,6 @@ class Events final : public interlock::Observer {
   [[nodiscard]] std::string renewal_problem() const;
 
  private:
-  bool verbose_;
   Bell bell_;
   mutable std::mutex mutex_;
   std::optional<interlock::Owner> owner_;

@@ -31,6 +31,8 @@ constexpr std::array kCommands = {
     Command{"who", "Who holds a lock?", cli::who},
     Command{"list", "All locks, holders and waiters", cli::list},
     Command{"watch", "The same, live", cli::watch},
+    Command{"top", "The busiest locks, live", cli::top},
+    Command{"serve", "Metrics of a store for Prometheus", cli::serve},
     Command{"deadlocks", "Who waits for whom in a circle", cli::deadlocks},
     Command{"break", "Take a lock away from its holder", cli::break_lock},
     Command{"repair", "Mend a damaged file store", cli::repair},
@@ -112,7 +114,9 @@ int interlock_main(std::vector<std::string> words) {
       std::cout << "interlock " << INTERLOCK_VERSION << '\n';
       return cli::kOk;
     }
-    at += words[at] == "--url" || words[at] == "--config" ? 2 : 1;
+    const bool takes_value = words[at] == "--url" || words[at] == "--config" ||
+                             words[at] == "--log-level" || words[at] == "--log-format";
+    at += takes_value ? 2 : 1;
   }
   if (at < words.size() && words[at] == "help") {
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));

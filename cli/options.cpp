@@ -6,6 +6,7 @@
 #include "interlock/duration.hpp"
 #include "interlock/error.hpp"
 #include "interlock/multi_lock.hpp"
+#include "tracing.hpp"
 
 namespace cli {
 
@@ -15,7 +16,7 @@ void add_common(CLI::App& app, Common& common) {
   app.add_option("--config", common.config,
                  "The settings file (default: $INTERLOCK_CONFIG, else ./interlock.json)")
       ->type_name("FILE");
-  app.add_flag("-v,--verbose", common.verbose, "Tell on stderr what happens");
+  add_logging(app, common.log);
 }
 
 void load_settings(Common& common) {
@@ -23,8 +24,11 @@ void load_settings(Common& common) {
   if (!common.url.empty()) presets.url = common.url;
   if (!common.config.empty()) presets.file = common.config;
   common.settings = interlock::Config::load(presets);
+  // What the file says, unless the command line did. Errors and warnings are told without a log.
   const auto& level = common.settings.log_level();
-  if (level == "info" || level == "debug") common.verbose = true;
+  if (common.log.level) return;
+  if (level == "debug") common.log.level = interlock::LogLevel::debug;
+  if (level == "info") common.log.level = interlock::LogLevel::info;
 }
 
 std::string store_url(const Common& common) {
@@ -33,10 +37,10 @@ std::string store_url(const Common& common) {
                                                                    : interlock::user_store_url();
 }
 
-interlock::Client open_store(const Common& common, std::shared_ptr<Events> events) {
-  if (!events && common.verbose) events = std::make_shared<Events>(true);
+interlock::Client open_store(const Common& common, std::shared_ptr<interlock::Observer> observer) {
   interlock::ClientOptions options;
-  options.observer = std::move(events);
+  options.observer =
+      interlock::observers({std::move(observer), make_log(common.log), make_tracing()});
   auto client = interlock::connect(store_url(common), std::move(options));
   if (!client.traits().across_processes) {
     throw interlock::Error(interlock::Errc::invalid,
@@ -44,8 +48,8 @@ interlock::Client open_store(const Common& common, std::shared_ptr<Events> event
                                " is seen by one process only, so it can't lock anybody out; use a "
                                "file: URL, or none");
   }
-  // The events have them, too.
-  if (!common.verbose && common.settings.log_level() != "error") {
+  // The log has them, too.
+  if (!common.log.level && common.settings.log_level() != "error") {
     for (const auto& warning : client.traits().warnings) complain("warning: " + warning);
   }
   return client;

@@ -11,6 +11,7 @@
 #include "events.hpp"
 #include "exit_code.hpp"
 #include "interlock/config.hpp"
+#include "logging.hpp"
 
 namespace cli {
 
@@ -18,7 +19,7 @@ namespace cli {
 struct Common {
   std::string url;     ///< --url; empty: not given
   std::string config;  ///< --config; empty: not given
-  bool verbose = false;
+  Logging log;
   interlock::Config settings{};  ///< what these, the settings file and the environment say
 };
 
@@ -30,7 +31,8 @@ void load_settings(Common& common);
 /// switched off: nobody but this process would see a lock in memory.
 std::string store_url(const Common& common);
 /// Opens it. Throws Error for a store that nobody else would see.
-interlock::Client open_store(const Common& common, std::shared_ptr<Events> events = {});
+interlock::Client open_store(const Common& common,
+                             std::shared_ptr<interlock::Observer> observer = {});
 
 /// For the commands that take a lock.
 struct ClaimOptions {

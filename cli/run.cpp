@@ -141,7 +141,7 @@ int run(const Arguments& arguments) {
   // there is none, and it ends last, when the lock is free again.
   const Signals signals;
   Guardian guardian(wanted.command, signals);
-  const auto events = std::make_shared<Events>(wanted.common.verbose);
+  const auto events = std::make_shared<Events>();
   const auto client = open_store(wanted.common, events);
   auto options = wanted.claim.options();
   options.process = guardian.pid();

@@ -1,7 +1,6 @@
 #include "show.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iostream>
 
 #include "interlock/duration.hpp"
@@ -16,7 +15,7 @@ using interlock::Entry;
 using interlock::Mode;
 using interlock::ResourceState;
 
-using Row = std::array<std::string, 7>;
+using Row = std::vector<std::string>;
 
 std::string mode_of(const Entry& entry, std::uint32_t capacity) {
   if (entry.ancestor) return "below";
@@ -92,12 +91,17 @@ std::vector<std::string> table(const interlock::Snapshot& snapshot, bool all) {
       }
     }
   }
-  std::vector<std::string> lines;
-  if (rows.size() == 1) return lines;
-  std::array<int, std::tuple_size_v<Row>> widths{};
+  if (rows.size() == 1) return {};
+  return align(rows);
+}
+
+std::vector<std::string> align(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<int> widths;
   for (const auto& cells : rows) {
+    widths.resize(std::max(widths.size(), cells.size()));
     for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], width(cells[i]));
   }
+  std::vector<std::string> lines;
   for (const auto& cells : rows) {
     std::string line;
     for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -22,6 +22,9 @@ std::string time_left(const interlock::Entry& entry);
 /// there because something below is locked. Empty if there is none.
 std::vector<std::string> table(const interlock::Snapshot& snapshot, bool all);
 
+/// Rows of cells as lines with columns.
+std::vector<std::string> align(const std::vector<std::vector<std::string>>& rows);
+
 /// The documented form: see interlock(1).
 nlohmann::ordered_json to_json(const interlock::Snapshot& snapshot, const std::string& store);
 /// One line of it on stdout; what isn't UTF-8 is replaced.

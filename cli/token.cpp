@@ -95,7 +95,7 @@ int acquire(const Arguments& arguments) {
   claim.take(parser.common.settings);
   if (claim.label.empty()) claim.label = user_name();
   const Signals signals;
-  const auto events = std::make_shared<Events>(parser.common.verbose);
+  const auto events = std::make_shared<Events>();
   const auto client = open_store(parser.common, events);
   if (!client.traits().detaches) {
     throw interlock::Error(interlock::Errc::unsupported,

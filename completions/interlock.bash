@@ -11,8 +11,8 @@ _interlock() {
     cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
   }
-  local commands="run acquire extend release who list watch deadlocks break repair schema config help"
-  local common="--url --config --verbose --help"
+  local commands="run acquire extend release who list watch top serve deadlocks break repair schema config help"
+  local common="--url --config --verbose --log-level --log-format --help"
   local claim="--also --shared --slots --no-wait --wait --ttl --label --identity --actor --priority --quiet --conflict-exit-code"
   local command="" url=() i
   for ((i = 1; i < cword; i++)); do
@@ -21,6 +21,7 @@ _interlock() {
       --url=*) url+=("${words[i]}") ;;
       --config) url+=(--config "${words[++i]}") ;;
       --config=*) url+=("${words[i]}") ;;
+      --log-level | --log-format) ((++i)) ;;
       --)
         if [[ $command == run ]]; then  # what follows is a command of its own
           if declare -F _command_offset >/dev/null; then _command_offset $((i + 1)); fi
@@ -37,7 +38,10 @@ _interlock() {
     --pid) mapfile -t COMPREPLY < <(compgen -W "$$" -- "$cur"); return ;;
     --config) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
     --url) mapfile -t COMPREPLY < <(compgen -W "file:///" -- "$cur"); return ;;
-    --slots | --label | --identity | --actor | --priority | -E | --conflict-exit-code) return ;;
+    --log-level) mapfile -t COMPREPLY < <(compgen -W "debug info warning error" -- "$cur"); return ;;
+    --log-format) mapfile -t COMPREPLY < <(compgen -W "logfmt json" -- "$cur"); return ;;
+    --sort) mapfile -t COMPREPLY < <(compgen -W "waiting longest oldest changes name" -- "$cur"); return ;;
+    --metrics | --slots | --label | --identity | --actor | --priority | -E | --conflict-exit-code) return ;;
   esac
   local choices=""
   case $command in
@@ -49,6 +53,8 @@ _interlock() {
     who) choices="--json $common" ;;
     list) choices="--all --json $common" ;;
     watch) choices="--interval $common" ;;
+    top) choices="--interval --sort --once --json $common" ;;
+    serve) choices="--metrics --names $common" ;;
     break) choices="--yes $common" ;;
     repair) choices="--dry-run $common" ;;
     schema) choices="$common" ;;
@@ -60,7 +66,7 @@ _interlock() {
     return
   fi
   case $command in
-    run | acquire | who | list | watch | break)
+    run | acquire | who | list | watch | top | break)
       local name
       COMPREPLY=()
       while IFS= read -r name; do

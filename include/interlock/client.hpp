@@ -1,6 +1,7 @@
 // A connection to a store, and all that is done with it besides taking locks.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +15,8 @@
 #include "interlock/options.hpp"
 
 namespace interlock {
+
+enum class Event : std::uint8_t;
 
 /// What an asynchronous acquisition calls when it is over, once.
 using Callback = std::function<void(Attempt)>;
@@ -39,6 +42,9 @@ class Client {
   /// Force-release: takes the resource away from this owner, as inspect() showed it. The holder's
   /// lease is lost at its next renewal. False: the owner had nothing there.
   bool evict(std::string_view resource, const Owner& owner) const;
+
+  /// For what is built on locks: passes it on to the observer, if there is one.
+  void tell(Event event, std::string_view resource, Duration elapsed = {}) const;
 
   /// What the fronts are made of: any claim, any wait. See Mutex and the others for the usual ways.
   [[nodiscard]] Attempt acquire(std::vector<Part> parts, const Options& options,

@@ -14,6 +14,11 @@ bool Client::evict(std::string_view resource, const Owner& owner) const {
   return core_->evict(resource, owner);
 }
 
+void Client::tell(Event event, std::string_view resource, Duration elapsed) const {
+  const Claim none;
+  core_->observe({.event = event, .claim = none, .resource = resource, .elapsed = elapsed});
+}
+
 Attempt Client::acquire(std::vector<Part> parts, const Options& options, const Wait& wait) const {
   return core_->acquire(core_->prepare(std::move(parts), options), wait);
 }

@@ -22,6 +22,12 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
+// For what concerns the store as a whole.
+const Claim& no_claim() {
+  static const Claim none;
+  return none;
+}
+
 thread_local int on_store_thread = 0;
 
 // Of the calling thread, never reused.
@@ -43,11 +49,11 @@ std::shared_ptr<Engine> Engine::make(std::unique_ptr<Backend> backend, ClientOpt
     const OnStoreThread here;
     if (const auto self = weak.lock()) self->wake(owner);
   });
+  engine->observe({.event = Event::opened, .claim = no_claim()});
   engine->backend_->on_warning([weak = engine->weak_from_this()](const Error& warning) {
     const OnStoreThread here;
-    static const Claim none;
     if (const auto self = weak.lock())
-      self->observe({.event = Event::warned, .claim = none, .error = &warning});
+      self->observe({.event = Event::warned, .claim = no_claim(), .error = &warning});
   });
   call_at_exit(engine);
   return engine;
@@ -126,19 +132,20 @@ std::shared_ptr<const Template> Engine::prepare(std::vector<Part> parts, Options
 
 namespace {
 
-std::shared_ptr<Pursuit> make_pursuit(const std::shared_ptr<Engine>& engine, const Template& what,
+std::shared_ptr<Pursuit> make_pursuit(const std::shared_ptr<Engine>& engine,
+                                      const std::shared_ptr<const Template>& what,
                                       const Wait& wait) {
   if (wait.tries && wait.tries->attempts < 1) {
     throw Error(Errc::invalid, "it needs at least one attempt",
-                {.resource = what.resource, .node = {}, .maybe_held = false});
+                {.resource = what->resource, .node = {}, .maybe_held = false});
   }
-  return std::make_shared<Pursuit>(engine,
+  return std::make_shared<Pursuit>(engine, what,
                                    Claim{.owner = Owner::random(),
-                                         .parts = what.parts,
-                                         .ttl = what.options.ttl,
-                                         .priority = what.options.priority,
-                                         .who = what.who},
-                                   wait, what.options);
+                                         .parts = what->parts,
+                                         .ttl = what->options.ttl,
+                                         .priority = what->options.priority,
+                                         .who = what->who},
+                                   wait);
 }
 
 std::shared_ptr<Hold> make_hold(const std::shared_ptr<Engine>& engine,
@@ -152,7 +159,7 @@ std::shared_ptr<Hold> make_hold(const std::shared_ptr<Engine>& engine,
 
 Attempt Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wait) {
   check_not_forked();
-  const auto pursuit = make_pursuit(shared_from_this(), *what, wait);
+  const auto pursuit = make_pursuit(shared_from_this(), what, wait);
   if (options_.deadlocks == Deadlocks::by_thread && actor_of(*what->who).empty()) {
     auto who = *what->who;
     who.actor = id_ + "/" + std::to_string(thread_number());
@@ -164,7 +171,7 @@ Attempt Engine::acquire(const std::shared_ptr<const Template>& what, const Wait&
 
 void Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wait, Callback then) {
   check_not_forked();
-  make_pursuit(shared_from_this(), *what, wait)
+  make_pursuit(shared_from_this(), what, wait)
       ->start([this, what, then = std::move(then)](Pursuit& pursuit) {
         // std::function wants what it holds to be copyable, and an Attempt is not.
         auto attempt = std::make_shared<Attempt>(conclude(what, pursuit));
@@ -175,7 +182,7 @@ void Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wa
 Attempt Engine::conclude(const std::shared_ptr<const Template>& what, Pursuit& pursuit) {
   const auto& result = pursuit.result();
   if (result.outcome() != Outcome::granted) {
-    return {result.outcome(), pursuit.error(what->resource), pursuit.waited(), result.attempts()};
+    return {result.outcome(), pursuit.error(), pursuit.waited(), result.attempts()};
   }
   return Attempt(Lease(make_hold(shared_from_this(), what,
                                  {.claim = std::move(pursuit.claim()),
@@ -225,9 +232,12 @@ Snapshot Engine::inspect(const Query& query) {
       *this, now() + traits_.call_timeout,
       [&](Call how, Report report) { backend_->inspect(query, how, std::move(report)); });
   if (!snapshot) {
-    throw Error(Errc::unreachable, "no answer within " + format_duration(traits_.call_timeout),
-                {.resource = {}, .node = traits_.where, .maybe_held = false});
+    snapshot.emplace();
+    snapshot->why.emplace(Errc::unreachable,
+                          "no answer within " + format_duration(traits_.call_timeout),
+                          Error::Where{.resource = {}, .node = traits_.where, .maybe_held = false});
   }
+  note(no_claim(), snapshot->why ? &*snapshot->why : nullptr);
   if (snapshot->why) throw Error(*snapshot->why);
   return std::move(*snapshot);
 }
@@ -276,6 +286,7 @@ Lease Engine::adopt(std::string_view text, bool renew) {
   auto answer = renew_and_wait(claim, sent + traits_.call_timeout);
   if (answer.verdict == Verdict::unknown) throw answer.why->about(what->resource);
   if (answer.verdict != Verdict::granted) throw gone("the detached lease has ended");
+  observe({.event = Event::adopted, .claim = claim, .resource = what->resource});
   return Lease(make_hold(shared_from_this(), what,
                          {.claim = claim,
                           .fences = std::move(answer.fences),
@@ -399,12 +410,14 @@ void Engine::deliver(std::function<void()> callback) {
 }
 
 void Engine::note(const Claim& claim, const Answer& answer) noexcept {
+  note(claim, answer.verdict == Verdict::unknown && answer.why ? &*answer.why : nullptr);
+}
+
+void Engine::note(const Claim& claim, const Error* why) noexcept {
   if (!options_.observer) return;
-  const bool down = answer.verdict == Verdict::unknown && answer.why && answer.why->retryable();
+  const bool down = why != nullptr && why->retryable();
   if (down_.exchange(down) == down) return;
-  observe({.event = down ? Event::store_down : Event::store_back,
-           .claim = claim,
-           .error = answer.why ? &*answer.why : nullptr});
+  observe({.event = down ? Event::store_down : Event::store_back, .claim = claim, .error = why});
 }
 
 void Engine::at_exit() noexcept {

@@ -114,11 +114,14 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   /// Runs a user's callback where it can't hold up the keeper.
   void deliver(std::function<void()> callback);
 
-  void observe(const Observation& observation) const noexcept {
-    if (options_.observer) options_.observer->on(observation);
+  void observe(Observation observation) const noexcept {
+    if (!options_.observer) return;
+    observation.store = &traits_;
+    options_.observer->on(observation);
   }
   /// Every answer passes here: notices when the store goes down and comes back.
   void note(const Claim& claim, const Answer& answer) noexcept;
+  void note(const Claim& claim, const Error* why) noexcept;
 
   void at_exit() noexcept override;
 

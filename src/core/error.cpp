@@ -120,36 +120,4 @@ std::string_view to_string(LeaseState state) noexcept {
   return "?";
 }
 
-std::string_view to_string(Event event) noexcept {
-  switch (event) {
-    case Event::asked:
-      return "asked";
-    case Event::queued:
-      return "queued";
-    case Event::granted:
-      return "granted";
-    case Event::timed_out:
-      return "timed out";
-    case Event::refused:
-      return "refused";
-    case Event::renewed:
-      return "renewed";
-    case Event::renewal_failed:
-      return "renewal failed";
-    case Event::lost:
-      return "lost";
-    case Event::released:
-      return "released";
-    case Event::release_failed:
-      return "release failed";
-    case Event::store_down:
-      return "store down";
-    case Event::warned:
-      return "warned";
-    case Event::store_back:
-      return "store back";
-  }
-  return "?";
-}
-
 }  // namespace interlock

@@ -1,5 +1,7 @@
 #include "core/forget.hpp"
 
+#include <algorithm>
+
 namespace interlock::core {
 
 Forget::Forget(std::shared_ptr<Engine> engine, Claim claim, Done done)
@@ -34,7 +36,12 @@ void Forget::leave(TimePoint deadline) noexcept {
 void Forget::answered(const Answer& answer) {
   if (answer.verdict != Verdict::unknown) return end(answer);
   if (answer.why) {
-    engine_->observe({.event = Event::release_failed, .claim = claim_, .error = &*answer.why});
+    const auto named = std::find_if(claim_.parts.begin(), claim_.parts.end(),
+                                    [](const Part& part) { return !part.ancestor; });
+    engine_->observe({.event = Event::cleanup_failed,
+                      .claim = claim_,
+                      .resource = named == claim_.parts.end() ? "" : named->resource,
+                      .error = &*answer.why});
     if (!answer.why->retryable()) return end(answer);
   }
   engine_->keeper().schedule(shared_from_this(), engine_->now() + Retry::standard().delay(tries_));

@@ -136,8 +136,21 @@ void Hold::tell_lost(std::unique_lock<std::mutex>& lock) {
   const auto why = lost_error();
   lock.unlock();
   signal.request_stop();
+  observe(Event::lost, claim, engine_->now() - acquired_, &why);
+}
+
+void Hold::observe(Event event, const Claim& claim, Duration elapsed, const Error* error) {
   engine_->observe(
-      {.event = Event::lost, .claim = claim, .elapsed = engine_->now() - acquired_, .error = &why});
+      {.event = event, .claim = claim, .resource = resource(), .elapsed = elapsed, .error = error});
+}
+
+void Hold::tell_renewed(const Claim& claim, Duration left, const Answer& answer) {
+  if (released_) return;  // it came too late to matter
+  if (answer.verdict == Verdict::granted) {
+    observe(Event::renewed, claim, left);
+  } else if (answer.verdict == Verdict::unknown) {
+    observe(Event::renewal_failed, claim, left, answer.why ? &*answer.why : nullptr);
+  }
 }
 
 void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) {
@@ -154,15 +167,7 @@ void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) 
           return;
         const auto now = self->engine_->now();
         const auto step = self->machine_.renewed(now, sent, claim.ttl, answer.verdict);
-        const auto left = self->machine_.valid_until() - now;
-        if (answer.verdict == Verdict::granted) {
-          self->engine_->observe({.event = Event::renewed, .claim = claim, .elapsed = left});
-        } else if (answer.verdict == Verdict::unknown) {
-          self->engine_->observe({.event = Event::renewal_failed,
-                                  .claim = claim,
-                                  .elapsed = left,
-                                  .error = answer.why ? &*answer.why : nullptr});
-        }
+        self->tell_renewed(claim, self->machine_.valid_until() - now, answer);
         self->perform(step, relock);
       });
 }
@@ -198,7 +203,10 @@ bool Hold::renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock) {
   const auto answer = engine_->renew_and_wait(claim_, deadline);
   lock.lock();
   if (generation_ == generation) {
-    perform(machine_.renewed(engine_->now(), sent, claim_.ttl, answer.verdict), lock);
+    const auto now = engine_->now();
+    const auto step = machine_.renewed(now, sent, claim_.ttl, answer.verdict);
+    tell_renewed(claim_, machine_.valid_until() - now, answer);
+    perform(step, lock);
   } else {
     lock.unlock();
   }
@@ -223,21 +231,27 @@ std::optional<LeaseState> Hold::begin_release(TimePoint now) {
   return std::nullopt;
 }
 
-LeaseState Hold::end_release(TimePoint began, Verdict verdict) {
+LeaseState Hold::end_release(TimePoint began, const Answer& answer) {
   std::unique_lock lock(mutex_);
   const bool was_held = machine_.state(began) == LeaseState::held;
-  if (verdict == Verdict::granted) {
+  if (answer.verdict == Verdict::granted) {
     machine_.end(LeaseState::released);
     if (!was_held) return LeaseState::lost;
     lock.unlock();
-    engine_->observe({.event = Event::released, .claim = claim_, .elapsed = began - acquired_});
+    observe(Event::released, claim_, began - acquired_);
     return LeaseState::released;
   }
   if (was_held) {
-    const bool in_doubt = verdict == Verdict::unknown;
+    const bool in_doubt = answer.verdict == Verdict::unknown;
     machine_.end(LeaseState::lost, in_doubt ? "its release could not be confirmed"
                                             : "it was not held any more when it was released");
-    if (!in_doubt) tell_lost(lock);
+    if (!in_doubt) {
+      tell_lost(lock);
+    } else {
+      lock.unlock();
+      observe(Event::release_failed, claim_, began - acquired_,
+              answer.why ? &*answer.why : nullptr);
+    }
   }
   return LeaseState::lost;
 }
@@ -254,7 +268,7 @@ LeaseState Hold::release(Duration timeout, bool again) {
     Signal(*engine_->clock()).wait_until(engine_->now() + pause);
     answer = engine_->release_and_wait(claim_, deadline);
   }
-  const auto state = end_release(now, answer.verdict);
+  const auto state = end_release(now, answer);
   if (answer.verdict != Verdict::unknown) return state;
   engine_->forget(claim_);
   throw Error(answer.why->errc(), answer.why->message(),
@@ -268,7 +282,7 @@ void Hold::async_release(std::function<void(LeaseState)> then) {
   }
   engine_->forget(claim_,
                   [self = shared_from_this(), then = std::move(then), now](const Answer& answer) {
-                    const auto state = self->end_release(now, answer.verdict);
+                    const auto state = self->end_release(now, answer);
                     self->engine_->deliver([then, state] { then(state); });
                   });
 }
@@ -329,7 +343,7 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
     if (released_ || machine_.state(engine_->now()) != LeaseState::held) return false;
     changing_ = true;
   }
-  const auto pursuit = std::make_shared<Pursuit>(engine_, std::move(next), wait, what_->options);
+  const auto pursuit = std::make_shared<Pursuit>(engine_, what_, std::move(next), wait);
   pursuit->run();
   const auto& result = pursuit->result();
 
@@ -350,7 +364,7 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
     return true;
   }
   if (result.outcome() == Outcome::failed) {
-    const auto error = pursuit->error(resource());
+    const auto error = pursuit->error();
     if (error.errc() == Errc::lost) {
       perform(machine_.taken(now), lock);
       return false;
@@ -392,6 +406,7 @@ std::string Hold::detach() {
   machine_.end(LeaseState::released);
   lock.unlock();
   engine_->keeper().cancel(*this);
+  observe(Event::detached, claim_, engine_->now() - acquired_);
   return token();
 }
 
@@ -406,12 +421,11 @@ void Hold::drop(Duration timeout) noexcept {
   if (engine_->forked()) return;
   try {
     release(timeout, false);
-  } catch (const Error& error) {
-    engine_->observe({.event = Event::release_failed, .claim = claim_, .error = &error});
+  } catch (const Error&) {  // the observer knows: see end_release
   } catch (const std::exception& error) {
     const Error wrapped(Errc::refused, error.what(),
                         {.resource = resource(), .node = {}, .maybe_held = true});
-    engine_->observe({.event = Event::release_failed, .claim = claim_, .error = &wrapped});
+    observe(Event::release_failed, claim_, engine_->now() - acquired_, &wrapped);
   }
 }
 

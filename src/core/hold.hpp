@@ -58,8 +58,10 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   LeaseState release(Duration timeout, bool again);
   /// Ends renewal. A state: it was over already.
   std::optional<LeaseState> begin_release(TimePoint now);
-  LeaseState end_release(TimePoint began, Verdict verdict);
+  LeaseState end_release(TimePoint began, const Answer& answer);
   void drop(Duration timeout) noexcept;
+  void observe(Event event, const Claim& claim, Duration elapsed, const Error* error = nullptr);
+  void tell_renewed(const Claim& claim, Duration left, const Answer& answer);
   void perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
   void tell_lost(std::unique_lock<std::mutex>& lock);
   void send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock);

@@ -33,22 +33,29 @@ Acquisition::Plan make_plan(const Engine& engine, const Claim& claim, const Wait
 
 }  // namespace
 
-Pursuit::Pursuit(std::shared_ptr<Engine> engine, Claim claim, const Wait& wait,
-                 const Options& options)
+Pursuit::Pursuit(std::shared_ptr<Engine> engine, std::shared_ptr<const Template> what, Claim claim,
+                 const Wait& wait)
     : engine_(std::move(engine)),
+      what_(std::move(what)),
       claim_(std::move(claim)),
+      limit_(wait.limit),
       stop_(wait.stop),
-      machine_(make_plan(*engine_, claim_, wait, options)),
+      machine_(make_plan(*engine_, claim_, wait, what_->options)),
       signal_(*engine_->clock()) {}
 
+void Pursuit::asked() {
+  engine_->observe(
+      {.event = Event::asked, .claim = claim_, .resource = what_->resource, .limit = limit_});
+}
+
 void Pursuit::begin() {
-  engine_->observe({.event = Event::asked, .claim = claim_});
   const auto now = engine_->now();
   perform(machine_.start(now), now);
 }
 
 void Pursuit::run() {
   blocking_ = true;
+  asked();
   if (stop_.stop_possible())
     on_stop_.emplace(stop_, [this] { post({.kind = Mail::Kind::cancel}); });
   begin();
@@ -59,6 +66,7 @@ void Pursuit::run() {
 
 void Pursuit::start(Done done) {
   done_ = std::move(done);
+  asked();
   engine_->keeper().schedule(shared_from_this(), TimePoint{});
 }
 
@@ -146,7 +154,8 @@ bool Pursuit::pump() {
           perform(machine_.wake(engine_->now()), engine_->now());
         engine_->watch_for_deadlocks(weak_from_this());
       }
-      engine_->observe({.event = Event::queued, .claim = claim_, .place = *place});
+      engine_->observe(
+          {.event = Event::queued, .claim = claim_, .resource = what_->resource, .place = *place});
     }
   }
 }
@@ -172,13 +181,20 @@ void Pursuit::perform(const Acquisition::Step& step, TimePoint now) {
 void Pursuit::finish() {
   if (listening_) engine_->unlisten(claim_.owner);
   if (machine_.outcome() == Outcome::granted) {
-    engine_->observe({.event = Event::granted, .claim = claim_, .elapsed = waited()});
+    engine_->observe({.event = Event::granted,
+                      .claim = claim_,
+                      .resource = what_->resource,
+                      .elapsed = waited()});
     return;
   }
   if (engine_->options().observer) {
-    const Error why = error(claim_.parts.front().resource);
-    const auto event = machine_.outcome() == Outcome::failed ? Event::refused : Event::timed_out;
-    engine_->observe({.event = event, .claim = claim_, .elapsed = waited(), .error = &why});
+    const Error why = error();
+    engine_->observe(
+        {.event = machine_.outcome() == Outcome::failed ? Event::refused : Event::timed_out,
+         .claim = claim_,
+         .resource = what_->resource,
+         .elapsed = waited(),
+         .error = &why});
   }
 }
 
@@ -191,7 +207,8 @@ void Pursuit::leave(TimePoint deadline) noexcept {
   (void)engine_->release_and_wait(claim_, deadline);
 }
 
-Error Pursuit::error(const std::string& resource) const {
+Error Pursuit::error() const {
+  const auto& resource = what_->resource;
   const auto& where = engine_->traits().where;
   const auto time = format_duration(waited());
   const auto tries =

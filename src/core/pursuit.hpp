@@ -20,7 +20,8 @@ class Pursuit final : public Listener,
  public:
   using Done = std::function<void(Pursuit&)>;
 
-  Pursuit(std::shared_ptr<Engine> engine, Claim claim, const Wait& wait, const Options& options);
+  Pursuit(std::shared_ptr<Engine> engine, std::shared_ptr<const Template> what, Claim claim,
+          const Wait& wait);
 
   /// Blocks until it is over.
   void run();
@@ -33,7 +34,7 @@ class Pursuit final : public Listener,
   [[nodiscard]] TimePoint ended() const noexcept { return ended_; }
   [[nodiscard]] Duration waited() const noexcept { return machine_.waited(ended_); }
   /// Why there is no lease, in words. Not for granted.
-  [[nodiscard]] Error error(const std::string& resource) const;
+  [[nodiscard]] Error error() const;
 
   void wake(const Owner& owner) override {
     if (owner == claim_.owner) post({.kind = Mail::Kind::wake});
@@ -53,6 +54,7 @@ class Pursuit final : public Listener,
     Answer answer{};  ///< `why` of a failure
   };
 
+  void asked();
   void begin();
   void post(Mail mail);
   void too_late(Mail& mail);
@@ -61,7 +63,9 @@ class Pursuit final : public Listener,
   void finish();
 
   std::shared_ptr<Engine> engine_;
+  std::shared_ptr<const Template> what_;
   Claim claim_;
+  std::optional<Duration> limit_;
   std::stop_token stop_;
   Acquisition machine_;
   Signal signal_;

@@ -4,6 +4,7 @@
 set -u
 
 : "${INTERLOCK:?the command to test}"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/interlock-cli.XXXXXX")
 export INTERLOCK_URL="file://$work/locks"
 unset XDG_RUNTIME_DIR INTERLOCK_RESOURCE INTERLOCK_FENCE INTERLOCK_OWNER

@@ -7,7 +7,7 @@ expect 0 "$INTERLOCK"
 contains "$out" "Examples:"
 contains "$out" "interlock run nightly -- ./backup.sh"
 help=$out
-for command in run acquire extend release who list watch break repair schema config; do
+for command in run acquire extend release who list watch top serve deadlocks break repair schema config; do
   contains "$help" "  $command "
   expect 0 "$INTERLOCK" "$command" --help
   contains "$out" "Usage: interlock $command"
@@ -89,4 +89,28 @@ same "$out" ""
 contains "$err" granted
 contains "$err" released
 refute grep -q $'\033' "$work/err"
+
+it "logs what was asked for, a line each, for people and for programs"
+expect 0 "$INTERLOCK" --log-level info run a -- true
+check grep -Eq '^time=\S+ level=info event=opened store=file:' err
+refute grep -q granted err
+expect 0 "$INTERLOCK" run --log-level debug --log-format json 'it is "a"' -- true
+check python3 - <<'CHECK'
+import json
+lines = [json.loads(line) for line in open("err")]
+events = [line["event"] for line in lines]
+assert events[0] == "opened" and {"asked", "granted", "released"} <= set(events), events
+granted = lines[events.index("granted")]
+assert granted["lock"] == 'it is "a"' and granted["level"] == "debug" and granted["waited_ms"] >= 0, granted
+assert granted["time"].startswith("2") and len(granted["owner"]) == 8, granted
+CHECK
+hold a
+expect 75 "$INTERLOCK" --log-level=warning run -w 10ms a -- true
+check grep -Eq '^time=\S+ level=warning event=timed_out lock=a ' err
+expect 0 "$INTERLOCK" --log-level warning --log-format json break --yes a
+check python3 -c 'import json; assert [json.loads(x)["event"] for x in open("err") if x[0] == "{"] == ["evicted"]'
+ends "$holder" 76
+expect 64 "$INTERLOCK" --log-level loud list
+contains "$err" warning
+expect 64 "$INTERLOCK" --log-format xml list
 finish

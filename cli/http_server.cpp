@@ -1,0 +1,221 @@
+#include "http_server.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <memory>
+#include <sstream>
+#include <system_error>
+#include <vector>
+
+#include "command.hpp"
+
+namespace cli {
+
+namespace {
+
+constexpr std::size_t kLongestRequest = 8192;
+constexpr std::size_t kMostPeers = 64;
+constexpr auto kPatience = std::chrono::seconds(5);        // for one request and its answer
+constexpr auto kGoodbye = std::chrono::milliseconds(500);  // for the rest of what was sent
+
+struct Address {
+  std::string host;
+  std::string port;
+};
+
+Address parse(const std::string& where) {
+  const auto colon = where.rfind(':');
+  Address address{"127.0.0.1", where};
+  if (colon != std::string::npos) {
+    address = {where.substr(0, colon), where.substr(colon + 1)};
+    if (address.host.starts_with('[') && address.host.ends_with(']')) {
+      address.host = address.host.substr(1, address.host.size() - 2);
+    }
+  }
+  std::uint16_t number = 0;
+  const auto* end = address.port.data() + address.port.size();
+  const auto [last, error] = std::from_chars(address.port.data(), end, number);
+  if (error != std::errc{} || last != end || address.host.empty()) {
+    throw UsageError("\"" + where + "\" is no address to listen at; give a port, or HOST:PORT: " +
+                     "9100, 0.0.0.0:9100, [::1]:9100");
+  }
+  return address;
+}
+
+Descriptor listen_at(const Address& address, const std::string& where) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found);
+  if (error != 0) {
+    throw UsageError("can't listen at " + where + ": " + ::gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
+  Descriptor fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int yes = 1;
+  if (!fd || ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+      ::bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd.get(), 64) != 0) {
+    throw std::system_error(errno, std::generic_category(), "can't listen at " + where);
+  }
+  return fd;
+}
+
+std::string url_of(int fd, const std::string& host) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  // The port is at the same place for IPv4 and IPv6.
+  const auto port = ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+  return "http://" + (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" +
+         std::to_string(port);
+}
+
+const char* phrase(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Internal Server Error";
+  }
+}
+
+std::string to_text(const HttpResponse& response, bool head_only) {
+  return "HTTP/1.1 " + std::to_string(response.status) + " " + phrase(response.status) +
+         "\r\nContent-Type: " + response.type +
+         "\r\nContent-Length: " + std::to_string(response.body.size()) +
+         (response.status == 405 ? "\r\nAllow: GET, HEAD" : "") +
+         "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n" +
+         (head_only ? "" : response.body);
+}
+
+std::string refusal(int status) {
+  return to_text({.status = status, .body = std::string(phrase(status)) + "\n"}, false);
+}
+
+// Where the head of a request ends; nothing if there is more to come.
+std::size_t end_of_head(const std::string& request) {
+  return std::min(request.find("\r\n\r\n"), request.find("\n\n"));
+}
+
+}  // namespace
+
+HttpServer::HttpServer(const std::string& where, Handler handler) : handler_(std::move(handler)) {
+  const auto address = parse(where);
+  listener_ = listen_at(address, where);
+  url_ = url_of(listener_.get(), address.host);
+}
+
+void HttpServer::run(int until) {
+  for (;;) {
+    const auto now = Clock::now();
+    peers_.remove_if([&](const Peer& peer) { return peer.deadline <= now; });
+    auto wake = Clock::time_point::max();
+    // With too many at once, the next ones wait in the system's queue.
+    const bool full = peers_.size() >= kMostPeers;
+    std::vector<pollfd> fds{{.fd = until, .events = POLLIN, .revents = 0},
+                            {.fd = full ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
+    for (const auto& peer : peers_) {
+      wake = std::min(wake, peer.deadline);
+      const short events = peer.stage == Stage::writing ? POLLOUT : POLLIN;
+      fds.push_back({.fd = peer.fd.get(), .events = events, .revents = 0});
+    }
+    const auto pause = std::chrono::ceil<std::chrono::milliseconds>(wake - now).count();
+    ::poll(fds.data(), fds.size(), peers_.empty() ? -1 : static_cast<int>(pause));
+    if (fds[0].revents != 0) return;
+    auto polled = fds.begin() + 2;
+    for (auto peer = peers_.begin(); peer != peers_.end(); ++polled) {
+      if (polled->revents != 0 && !serve(*peer)) {
+        peer = peers_.erase(peer);
+      } else {
+        ++peer;
+      }
+    }
+    if (fds[1].revents != 0) accept();
+  }
+}
+
+void HttpServer::accept() {
+  Descriptor fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (fd) peers_.push_back({.fd = std::move(fd), .deadline = Clock::now() + kPatience});
+}
+
+bool HttpServer::serve(Peer& peer) {
+  switch (peer.stage) {
+    case Stage::reading:
+      return read(peer);
+    case Stage::writing:
+      return write(peer);
+    case Stage::draining:
+      return drain(peer);
+  }
+  return false;
+}
+
+bool HttpServer::read(Peer& peer) {
+  std::array<char, 4096> buffer{};
+  const auto got = ::recv(peer.fd.get(), buffer.data(), buffer.size(), 0);
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  if (got == 0) return false;
+  peer.request.append(buffer.data(), static_cast<std::size_t>(got));
+  const auto end = end_of_head(peer.request);
+  if (end != std::string::npos) {
+    peer.response = answer(peer.request.substr(0, end));
+  } else if (peer.request.size() > kLongestRequest) {
+    peer.response = refusal(431);
+  } else {
+    return true;
+  }
+  peer.stage = Stage::writing;
+  return write(peer);
+}
+
+bool HttpServer::write(Peer& peer) {
+  const auto put = ::send(peer.fd.get(), peer.response.data(), peer.response.size(), MSG_NOSIGNAL);
+  if (put < 0) return errno == EAGAIN || errno == EINTR;
+  peer.response.erase(0, static_cast<std::size_t>(put));
+  if (!peer.response.empty()) return true;
+  // If we closed while something unread is there, the system would throw our answer away.
+  ::shutdown(peer.fd.get(), SHUT_WR);
+  peer.stage = Stage::draining;
+  peer.deadline = std::min(peer.deadline, Clock::now() + kGoodbye);
+  return true;
+}
+
+bool HttpServer::drain(Peer& peer) {
+  std::array<char, 4096> buffer{};
+  const auto got = ::recv(peer.fd.get(), buffer.data(), buffer.size(), 0);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+std::string HttpServer::answer(const std::string& head) const {
+  std::istringstream line(head.substr(0, head.find_first_of("\r\n")));
+  std::string method;
+  std::string target;
+  std::string version;
+  std::string more;
+  line >> method >> target >> version;
+  if (line >> more || !version.starts_with("HTTP/1.") || !target.starts_with('/')) {
+    return refusal(400);
+  }
+  if (method != "GET" && method != "HEAD") return refusal(405);
+  return to_text(handler_(target.substr(0, target.find('?'))), method == "HEAD");
+}
+
+}  // namespace cli

@@ -1,0 +1,62 @@
+// A small HTTP/1.1 server for pages that a monitor fetches: GET and HEAD, one thread, one answer for
+// each connection. Whoever is slow, or sends nonsense, holds up nobody else.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <list>
+#include <string>
+
+#include "descriptor.hpp"
+
+namespace cli {
+
+struct HttpResponse {
+  int status = 200;
+  std::string type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+class HttpServer {
+ public:
+  using Handler = std::function<HttpResponse(const std::string& path)>;
+
+  /// Listens at once. `where`: "[HOST:]PORT", 127.0.0.1 if there is no host; port 0 is any that is
+  /// free. Throws UsageError for what is no address, and std::system_error if it can't be had.
+  HttpServer(const std::string& where, Handler handler);
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// "http://127.0.0.1:9100".
+  [[nodiscard]] const std::string& url() const { return url_; }
+
+  /// Serves until this descriptor can be read.
+  void run(int until);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  enum class Stage { reading, writing, draining };
+  struct Peer {
+    Descriptor fd;
+    Clock::time_point deadline;
+    Stage stage = Stage::reading;
+    std::string request{};
+    std::string response{};
+  };
+
+  void accept();
+  // Each is false when the peer is done with.
+  bool serve(Peer& peer);
+  bool read(Peer& peer);
+  bool write(Peer& peer);
+  static bool drain(Peer& peer);
+  [[nodiscard]] std::string answer(const std::string& head) const;
+
+  Handler handler_;
+  Descriptor listener_;
+  std::string url_;
+  std::list<Peer> peers_;
+};
+
+}  // namespace cli

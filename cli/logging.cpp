@@ -1,0 +1,95 @@
+#include "logging.hpp"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "terminal.hpp"
+
+namespace cli {
+
+using interlock::LogFormat;
+using interlock::LogLevel;
+
+namespace {
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warning:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+// The logger adds time and level in front. In JSON that is one object with the rest.
+std::string pattern(const Logging& logging) {
+  if (!logging.level) return "interlock: %Y-%m-%dT%H:%M:%S.%e %l: %v";
+  if (logging.format == LogFormat::logfmt) return "time=%Y-%m-%dT%H:%M:%S.%e%z level=%l %v";
+  return R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
+}
+
+std::string_view without_brace(std::string_view line) {
+  return line.starts_with('{') ? line.substr(1) : line;
+}
+
+}  // namespace
+
+void add_logging(CLI::App& app, Logging& logging) {
+  static const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::debug},
+                                                         {"info", LogLevel::info},
+                                                         {"warning", LogLevel::warning},
+                                                         {"error", LogLevel::error}};
+  app.add_flag_callback(
+      "-v,--verbose", [&logging] { logging.level = LogLevel::debug; },
+      "Tell on stderr what happens: --log-level debug");
+  app.add_option_function<std::string>(
+         "--log-level", [&logging](const std::string& name) { logging.level = levels.at(name); },
+         "Log what matters so much: debug, info, warning, error")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember(levels));
+  app.add_option_function<std::string>(
+         "--log-format",
+         [&logging](const std::string& name) {
+           logging.format = name == "json" ? LogFormat::json : LogFormat::logfmt;
+         },
+         "How: logfmt (default) or json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"logfmt", "json"}));
+}
+
+void start_logging(const Logging& logging) {
+  auto logger = spdlog::stderr_logger_mt("interlock");
+  logger->set_pattern(pattern(logging));
+  logger->set_level(spdlog::level::debug);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+std::shared_ptr<interlock::Observer> make_log(const Logging& logging) {
+  if (!logging.level) return nullptr;
+  return std::make_shared<interlock::Log>(
+      [](LogLevel level, std::string_view line) {
+        spdlog::log(to_spdlog(level), "{}", printable(std::string(without_brace(line))));
+      },
+      interlock::LogOptions{.level = *logging.level, .format = logging.format});
+}
+
+void log_warning(const Logging& logging, const std::string& event, const std::string& text) {
+  if (!logging.level) return spdlog::warn("{}", printable(text));
+  const auto quoted =
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (logging.format == LogFormat::logfmt) {
+    spdlog::warn("event={} text={}", event, printable(quoted));
+  } else {
+    spdlog::warn(R"("event":"{}","text":{}}})", event, printable(quoted));
+  }
+}
+
+}  // namespace cli

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# interlock serve: a store's state for Prometheus, and whoever else may come along.
+source "$(dirname "$0")/cli_lib.bash"
+
+# start OPTIONS…: its address is $url, its process $server.
+start() {
+  : >serving
+  "$INTERLOCK" serve --metrics 0 "$@" 2>serving &
+  server=$!
+  eventually grep -q 'serving http' serving
+  url=$(sed -n 's|.*serving \(http://[^/]*\)/metrics.*|\1|p' serving)
+}
+stop() {
+  kill -TERM "$server"
+  ends "$server" 0
+}
+fetch() { python3 - "$url$1" "${2:-GET}" <<'FETCH'
+import sys, urllib.error, urllib.request
+try:
+    with urllib.request.urlopen(urllib.request.Request(sys.argv[1], method=sys.argv[2]), timeout=60) as r:
+        status, headers, body = r.status, r.headers, r.read().decode()
+except urllib.error.HTTPError as error:
+    status, headers, body = error.code, error.headers, error.read().decode()
+print(status, headers["Content-Type"])
+print(body, end="")
+FETCH
+}
+# A page is at most a second old.
+shows() { fetch /metrics | grep -Eq "$1"; }
+
+it "shows the store's state and its own client's metrics, without names"
+start
+contains "$url" "http://127.0.0.1:"
+page=$(fetch /metrics)
+contains "$page" "200 text/plain; version=0.0.4; charset=utf-8"
+contains "$page" 'interlock_store_up{store="file"} 1'
+contains "$page" 'interlock_store_locks{store="file"} 0'
+contains "$page" 'interlock_reconnects_total{store="file"} 0'
+hold secret-name
+"$INTERLOCK" run secret-name -- true &
+eventually waiting secret-name 1
+eventually shows '^interlock_store_waiters\{store="file"\} 1$'
+check shows '^interlock_store_locks\{store="file"\} 1$'
+check shows '^interlock_store_holders\{store="file"\} 1$'
+eventually shows '^interlock_store_oldest_hold_seconds\{store="file"\} [0-9]*\.?[0-9]*[1-9]'
+check shows '^interlock_store_longest_wait_seconds\{store="file"\} [0-9.]+'
+refute shows secret-name
+
+it "Prometheus' own parser has nothing to say"
+fetch /metrics | tail -n +2 >page
+expect 0 promtool check metrics <page
+check promtool check metrics <page
+
+it "is well while the store is"
+same "$(fetch /healthz)" $'200 text/plain; charset=utf-8\nok'
+
+it "knows two pages and two methods"
+contains "$(fetch /)" 404
+contains "$(fetch /metrics POST)" 405
+same "$(fetch /metrics HEAD | wc -l)" 1
+contains "$(fetch '/metrics?x=y')" 200
+
+it "nonsense, slow ones and those who hang up do no harm to others"
+check python3 - "$url" <<'TEST'
+import socket, sys, time, urllib.request
+host, port = sys.argv[1].removeprefix("http://").split(":")
+def connect():
+    s = socket.create_connection((host, int(port)), timeout=60)
+    return s
+def ask(data):
+    s = connect()
+    s.sendall(data)
+    answer = b""
+    while True:
+        try: more = s.recv(4096)
+        except ConnectionResetError: break
+        if not more: break
+        answer += more
+    return answer.split(b"\r\n")[0]
+assert ask(b"GET /metrics HTTP/1.0\n\n").endswith(b"200 OK")
+for data in b"nonsense\r\n\r\n", b"\r\n\r\n", b"GET\r\n\r\n", b"GET /metrics\r\n\r\n", \
+            b"GET /metrics HTTP/2.0\r\n\r\n", b"GET http://x/ HTTP/1.1\r\n\r\n", b"\0\xff" * 100 + b"\r\n\r\n":
+    assert ask(data).endswith(b"400 Bad Request"), (data, ask(data))
+assert b" 431 " in ask(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 20000)
+slow = [connect() for _ in range(80)]  # more than it has room for
+for s in slow[:40]: s.sendall(b"GET /met")
+for s in slow[:10]: s.close()
+# The ones that say nothing are sent away, and then it is our turn.
+with urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=60) as r: assert r.status == 200
+end = time.monotonic() + 60
+for s in slow[10:]:
+    s.settimeout(max(0.1, end - time.monotonic()))
+    try: assert s.recv(100) == b"", "nobody answers half a request"
+    except ConnectionResetError: pass
+TEST
+contains "$(fetch /healthz)" 200
+
+it "ends when it is told to, and not before"
+stop
+let_go
+
+it "shows names if it is told to, also odd ones"
+expect 0 "$INTERLOCK" acquire --ttl 1m 'say "hi" \o/'
+start --names
+eventually shows '^interlock_lock_holders\{store="file",lock="say \\"hi\\" \\\\o/"\} 1$'
+fetch /metrics | tail -n +2 >page
+check promtool check metrics <page
+stop
+
+it "outlives a store that goes away, and says so meanwhile"
+redis() {
+  redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" >/dev/null &
+  redis=$!
+  eventually redis-cli -s "$work/redis.sock" ping >/dev/null 2>&1
+}
+redis
+start --url "redis+unix://$work/redis.sock"
+eventually shows '^interlock_store_up\{store="redis"\} 1$'
+kill -KILL "$redis"
+ends "$redis" 137
+ill() { [[ $(fetch /healthz) == 503* ]]; }
+eventually ill
+check shows '^interlock_store_up\{store="redis"\} 0$'
+check shows '^interlock_disconnects_total\{store="redis"\} [1-9]'
+redis
+well() { [[ $(fetch /healthz) == 200* ]]; }
+eventually well
+check shows '^interlock_store_up\{store="redis"\} 1$'
+check shows '^interlock_reconnects_total\{store="redis"\} [1-9]'
+same "$(grep -c 'answers again' serving)" 1
+stop
+kill -KILL "$redis"
+
+it "refuses addresses that are none"
+for where in nonsense 70000 :1 1.2.3.4: host:port -5; do
+  expect 64 "$INTERLOCK" serve --metrics "$where"
+done
+expect 64 "$INTERLOCK" serve
+contains "$err" "--metrics"
+finish
