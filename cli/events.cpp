@@ -13,6 +13,9 @@ void Events::on(const interlock::Observation& seen) noexcept {
       if (seen.event == Event::renewal_failed && seen.error != nullptr) {
         problem_ = seen.error->message();
       }
+      if (seen.event == Event::store_back) store_problem_.clear();
+      if (seen.event == Event::store_down && seen.error != nullptr)
+        store_problem_ = seen.error->message() + " [" + seen.error->node() + "]";
     }
     bell_.ring();
   } catch (...) {  // never worth a lock
@@ -22,6 +25,11 @@ void Events::on(const interlock::Observation& seen) noexcept {
 std::optional<interlock::Owner> Events::owner() const {
   const std::lock_guard lock(mutex_);
   return owner_;
+}
+
+std::string Events::store_problem() const {
+  const std::lock_guard lock(mutex_);
+  return store_problem_;
 }
 
 std::string Events::renewal_problem() const {

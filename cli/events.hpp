@@ -21,12 +21,15 @@ class Events final : public interlock::Observer {
   [[nodiscard]] std::optional<interlock::Owner> owner() const;
   /// Why the last renewal did not work; empty if it did.
   [[nodiscard]] std::string renewal_problem() const;
+  /// Why the store is out of reach; empty if it isn't.
+  [[nodiscard]] std::string store_problem() const;
 
  private:
   Bell bell_;
   mutable std::mutex mutex_;
   std::optional<interlock::Owner> owner_;
   std::string problem_;
+  std::string store_problem_;
 };
 
 }  // namespace cli

@@ -153,6 +153,7 @@ int interlock_main(std::vector<std::string> words) {
 
 int main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "");
+  ::setenv("GRPC_VERBOSITY", "NONE", 0);  // it would tell of every connection that fails
   try {
     const int status =
         interlock_main(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));

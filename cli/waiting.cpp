@@ -124,6 +124,7 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
 
   WaitingLine line(client, claim, events);
   int ended_by = 0;
+  bool told = false;  // that the store does not answer
   const auto on_signal = [&](int signal) {
     if (signal == SIGTSTP) {
       line.clear();
@@ -134,11 +135,21 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
     }
   };
   for (;;) {
-    std::array<pollfd, 3> fds{
+    std::array<pollfd, 4> fds{
         {{.fd = signals.fd(), .events = POLLIN, .revents = 0},
          {.fd = result->bell.fd(), .events = POLLIN, .revents = 0},
-         {.fd = guardian != nullptr ? guardian->fd() : -1, .events = POLLIN, .revents = 0}}};
+         {.fd = guardian != nullptr ? guardian->fd() : -1, .events = POLLIN, .revents = 0},
+         {.fd = events.bell().fd(), .events = POLLIN, .revents = 0}}};
     ::poll(fds.data(), fds.size(), line.next_in());
+    if (fds[3].revents != 0) events.bell().quiet();
+    const auto problem = events.store_problem();
+    if (std::exchange(told, !problem.empty()) != !problem.empty() && !claim.no_wait &&
+        !claim.quiet && ended_by == 0) {
+      line.clear();
+      complain(claim.title() + (problem.empty()
+                                    ? ": the store answers again"
+                                    : ": the store does not answer, trying again: " + problem));
+    }
     while (const auto signal = signals.next()) on_signal(*signal);
     if (guardian != nullptr && fds[2].revents != 0) {
       while (const auto news = guardian->next()) on_signal(news->value);

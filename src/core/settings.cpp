@@ -32,7 +32,13 @@ std::string take_password(Url& url) {
 Duration take_timeout(Url& url, Duration otherwise) {
   const auto text = url.take("timeout");
   if (text.empty()) return otherwise;
-  const auto timeout = parse_duration(text);
+  const auto timeout = [&] {
+    try {
+      return parse_duration(text);
+    } catch (const Error& error) {
+      refuse_url("timeout: " + error.message());
+    }
+  }();
   if (timeout < std::chrono::milliseconds(10)) refuse_url("timeout is too short; 5s is usual");
   return timeout;
 }

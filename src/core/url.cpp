@@ -59,6 +59,16 @@ Url Url::parse(std::string_view text) {
     if (const auto at = authority.rfind('@'); at != std::string_view::npos) {
       const auto user = authority.substr(0, at);
       const auto mark = std::min(user.find(':'), user.size());
+      // host:port,user:password@host
+      const auto comma = user.find(',');
+      if (comma != std::string_view::npos && mark < comma && comma > mark + 1 &&
+          user.substr(mark + 1, comma - mark - 1).find_first_not_of("0123456789") ==
+              std::string_view::npos) {
+        refuse(
+            "has to name user:password@ before the first host, once for all (in a password, a "
+            "comma "
+            "is written as %2C)");
+      }
       url.user = decode(user.substr(0, mark), "user");
       if (mark < user.size()) url.password = decode(user.substr(mark + 1), "password");
       authority.remove_prefix(at + 1);

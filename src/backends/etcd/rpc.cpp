@@ -59,7 +59,9 @@ bool try_elsewhere(const grpc::Status& status) {
 
 Failure failure(const grpc::Status& status, const std::string& node, bool maybe_done) {
   const auto make = [&](Failure::Kind kind, Errc code, const std::string& advice) {
-    auto text = "etcd says: " + status.error_message();
+    // Without a connection it is gRPC that speaks.
+    const bool connected = status.error_code() != grpc::StatusCode::UNAVAILABLE;
+    auto text = (connected ? "etcd says: " : "no connection: ") + status.error_message();
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) text = "no answer in time";
     return Failure{
         kind, Error(code, text + advice, {.resource = {}, .node = node, .maybe_held = maybe_done})};
@@ -71,12 +73,29 @@ Failure failure(const grpc::Status& status, const std::string& node, bool maybe_
     return make(Kind::refused, Errc::refused,
                 "; compact and defragment it, then disarm the alarm (etcdctl alarm disarm)");
   if (says(status, "user name is empty"))
-    return make(Kind::refused, Errc::refused, "; put user:password@ into the URL");
+    return make(Kind::refused, Errc::refused,
+                "; name a user in the URL, and its password there or by password-file=");
+  if (says(status, "authentication is not enabled"))
+    return make(Kind::refused, Errc::refused, "; leave user and password out of the URL");
+  if (says(status, "empty address list"))
+    return make(
+        Kind::unreachable, Errc::unreachable,
+        "; TLS can't begin: check that ca=, cert= and key= are PEM files, and that key= belongs "
+        "to cert=");
+  if (says(status, "certificate verify failed"))
+    return make(Kind::unreachable, Errc::unreachable,
+                "; check ca= (who signed the server's certificate) and server-name=");
   switch (status.error_code()) {
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return make(Kind::unreachable, Errc::unreachable,
                   "; is a majority of the members running and in reach?");
     case grpc::StatusCode::UNAVAILABLE:
+      if (says(status, "Socket closed") || says(status, "read failed")) {
+        return make(Kind::unreachable, Errc::unreachable,
+                    "; does the server speak TLS (etcds://), or not (etcd://)? Does it want a "
+                    "certificate of ours (cert=, key=)?");
+      }
+      return make(Kind::unreachable, Errc::unreachable, "");
     case grpc::StatusCode::CANCELLED:
     case grpc::StatusCode::INTERNAL:
     case grpc::StatusCode::UNKNOWN:

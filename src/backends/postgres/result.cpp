@@ -27,10 +27,16 @@ Error make_error(std::string_view state, const std::string& said, const std::str
   }
   if (state == "25006")
     return refused("the server is read-only (" + said + "): name the primary, or all hosts");
-  if (state == "42501") return refused("the role has not the right: " + said + kRights);
+  if (state == "42501") return refused("the role lacks a right: " + said + kRights);
   if (state == "53100") return refused("the server's disk is full: " + said);
-  if (state.starts_with("28")) return refused("the server lets this role not in: " + said);
-  if (state == "3D000") return refused(said);
+  if (state.starts_with("28")) return refused("the server does not let this role in: " + said);
+  if (state == "3D000") return refused(said + "; make it, or correct the name in the URL");
+  if (state == "42P05") {
+    return refused(
+        "a pooler has put another session in the place of ours (" + said +
+        "): it keeps no sessions, so leave pooler=session out of the URL and use ?mode=lease, or "
+        "connect to the server itself");
+  }
   if (state == "IL001") {
     return refused(said +
                    ", and Interlock needs read committed: ALTER ROLE … SET "
@@ -95,9 +101,18 @@ Error connect_error(PGconn* connection, const std::string& node) {
     if (is_state(state) && text.substr(begin + 5).starts_with(": "))
       return make_error(state, first_line(text.substr(begin + 7)), node, {});
   }
-  return {Errc::unreachable,
-          text.empty() ? "no connection" : first_line(text),
-          {.resource = {}, .node = node, .maybe_held = false}};
+  const Error::Where where{.resource = {}, .node = node, .maybe_held = false};
+  const auto says = [&](const char* words) { return text.find(words) != std::string_view::npos; };
+  // What libpq itself finds, and trying again does not mend.
+  if (says("no password supplied")) {
+    return {Errc::refused,
+            "the server wants a password: give password-file=, password-env=, or ~/.pgpass", where};
+  }
+  if (says("does not support SSL"))
+    return {Errc::refused, "the server has no TLS: use another sslmode, or another server", where};
+  if (says("certificate") || says("root.crt"))
+    return {Errc::refused, first_line(text) + "; see sslrootcert= and sslmode=", where};
+  return {Errc::unreachable, text.empty() ? "no connection" : first_line(text), where};
 }
 
 }  // namespace interlock::postgres

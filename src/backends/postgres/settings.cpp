@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 
 #include "core/settings.hpp"
 #include "core/text.hpp"
@@ -15,6 +16,12 @@ namespace interlock::postgres {
 namespace {
 
 using core::refuse_url;
+
+// As libpq has it.
+std::string usual_port() {
+  const char* port = std::getenv("PGPORT");
+  return port == nullptr || *port == '\0' ? "5432" : port;
+}
 
 std::pair<std::string, std::string> host_of(std::string_view text) {
   std::string_view host = text;
@@ -31,7 +38,8 @@ std::pair<std::string, std::string> host_of(std::string_view text) {
     port = text.substr(colon + 1);
   }
   if (host.empty()) refuse_url("it needs a host, like postgres://localhost/app");
-  if (port.empty()) port = "5432";
+  const auto usual = usual_port();
+  if (port.empty()) port = usual;
   int value = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), value);
   if (error != std::errc{} || end != port.data() + port.size() || value < 1 || value > 65535) {
@@ -53,8 +61,8 @@ bool is_here(const std::pair<std::string, std::string>& host) {
          host.first.starts_with("127.");
 }
 
-constexpr std::array kOwn = {"mode",   "prefix",        "timeout",      "listen",
-                             "pooler", "password-file", "password-env", "host"};
+constexpr std::array kOwn = {"mode",          "prefix",       "timeout", "listen", "pooler",
+                             "password-file", "password-env", "host",    "port"};
 // Those of libpq that make sense here.
 constexpr std::array kLibpq = {"sslmode",
                                "sslrootcert",
@@ -101,15 +109,32 @@ Settings Settings::from(Url url) {
   if (settings.kind == Kind::lease && settings.session_pooler)
     refuse_url("pooler is for advisory mode; mode=lease works through any");
 
+  // What follows is shown in errors. It must not be a password that got there by mistake.
+  if (url.authority.empty() && !url.path.empty() && !url.path.starts_with('/'))
+    refuse_url("write postgres://host/database");
+  if (url.path.find('@') != std::string::npos) {
+    refuse_url(
+        "there is an @ in the name of the database: write postgres://user:password@host/database, "
+        "and "
+        "percent-encode what else is in the password than letters and digits");
+  }
   const auto socket = url.take("host");  // a Unix socket's directory, as libpq writes it
+  const auto port = url.take("port");    // and its port
   if (!socket.empty() && !url.authority.empty()) refuse_url("it names its host twice");
-  settings.hosts = socket.empty() ? hosts_of(url.authority) : Hosts{{socket, "5432"}};
-  if (!socket.empty() && !socket.starts_with('/')) settings.hosts = hosts_of(socket);
+  if (socket.empty() && !port.empty()) refuse_url("port goes with host=; else write host:port");
+  settings.hosts = socket.empty() ? hosts_of(url.authority)
+                                  : Hosts{{socket, port.empty() ? usual_port() : port}};
+  if (!socket.empty() && !socket.starts_with('/'))
+    settings.hosts = hosts_of(port.empty() ? socket : socket + ":" + port);
 
   const auto add = [&](const char* name, std::string value) {
     if (!value.empty()) settings.keywords.emplace_back(name, std::move(value));
   };
   const auto sslmode = url.query.contains("sslmode") ? url.query["sslmode"] : std::string();
+  constexpr std::array<std::string_view, 7> kModes{"",        "disable",   "allow",      "prefer",
+                                                   "require", "verify-ca", "verify-full"};
+  if (std::find(kModes.begin(), kModes.end(), sslmode) == kModes.end())
+    refuse_url("sslmode is one of: disable, allow, prefer, require, verify-ca, verify-full");
   settings.verified = sslmode == "verify-full" || sslmode == "verify-ca" ||
                       std::all_of(settings.hosts.begin(), settings.hosts.end(), is_here);
   auto database = url.path.empty() ? url.path : url.path.substr(1);
