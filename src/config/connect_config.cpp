@@ -68,6 +68,7 @@ Error out_of_reach(const Error& error, const Config& config) {
 }  // namespace
 
 Client connect(const Config& config, ClientOptions options) {
+  if (!config.deadlock_detection()) options.deadlocks = Deadlocks::off;
   if (!config.distributed_locking() || config.url().empty())
     return in_memory(config.warnings(), std::move(options));
   try {
