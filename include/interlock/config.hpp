@@ -32,7 +32,7 @@ struct Presets {
   /// The settings file, instead of $INTERLOCK_CONFIG and ./interlock.json. It has to be there;
   /// "/dev/null": none.
   std::optional<std::filesystem::path> file{};
-  std::optional<std::string> url{};
+  std::optional<std::string> url{};  ///< the store
   /// "memory", "file" or "redis", as LOCKING_BACKEND; `url` goes first.
   std::optional<std::string> backend{};
   std::optional<bool> enable_distributed_locking{};
@@ -49,8 +49,7 @@ struct Setting {
   std::string key{};    ///< as in the file
   std::string value{};  ///< secrets are masked; empty: not set
   SettingOrigin origin = SettingOrigin::standard;
-  std::string
-      where{};  ///< "/srv/app/interlock.json:3", "REDIS_HOST"; empty if there is no more to say
+  std::string where{};  ///< "/srv/app/interlock.json:3", "REDIS_HOST"; may be empty
 };
 
 namespace detail {
