@@ -6,17 +6,15 @@
 #include <mutex>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "core/process.hpp"
 #include "core/quiet_thread.hpp"
 #include "interlock/mutex.hpp"
+#include "recipes/leader_watch.hpp"
 
 namespace interlock {
 
 namespace {
-
-using Changed = std::function<void(const std::optional<Leader>&)>;
 
 std::string resource_of(const std::string& cluster) {
   if (cluster.empty()) throw Error(Errc::invalid, "an election needs the name of a cluster");
@@ -39,26 +37,6 @@ Options patient(Options lock) {
   return lock;
 }
 
-std::optional<Leader> look(const Client& client, const std::string& resource) {
-  for (const auto& state : client.inspect({.resources = {resource}}).resources) {
-    for (const auto& holder : state.holders) {
-      using std::chrono::system_clock;
-      return Leader{.label = holder.who.label,
-                    .host = holder.who.host,
-                    .pid = holder.who.pid,
-                    .since = system_clock::now() -
-                             std::chrono::duration_cast<system_clock::duration>(holder.age),
-                    .term = holder.fence};
-    }
-  }
-  return std::nullopt;
-}
-
-bool same(const std::optional<Leader>& a, const std::optional<Leader>& b) {
-  if (!a || !b) return a.has_value() == b.has_value();
-  return a->term == b->term && a->host == b->host && a->pid == b->pid;
-}
-
 /// From a grant until the store has been told that it is over.
 struct Term {
   explicit Term(Lease granted) : lease(std::move(granted)), number(lease.fence()) {}
@@ -76,12 +54,6 @@ struct Term {
   std::optional<std::stop_callback<std::function<void()>>> on_lost;
 };
 
-struct Onlooker {
-  Changed changed;
-  bool told = false;
-  std::optional<Leader> last{};
-};
-
 }  // namespace
 
 // One thread goes from term to term: on_gain, wait for the end, on_loss, release. It makes no call that
@@ -93,7 +65,12 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
       : options_(std::move(options)),
         lock_(client, resource_of(cluster), lock_options(options_)),
         patient_lock_(client, resource_of(cluster), patient(lock_options(options_))),
-        client_(std::move(client)) {
+        client_(std::move(client)),
+        watch_(client_, lock_.resource(), options_.look_every, [this](std::function<void()> news) {
+          const std::lock_guard lock(mutex_);
+          news_.push_back(std::move(news));
+          changed_.notify_all();
+        }) {
     if (!client_.traits().fences) {
       throw Error(Errc::unsupported,
                   "this store has no fences, and a term is one: choose another store",
@@ -168,7 +145,7 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
   void close() {
     (void)step_back(true);
     thread_.join();
-    if (looking_.joinable()) looking_.join();
+    watch_.stop();
   }
 
   /// Never destroyed.
@@ -182,16 +159,12 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
 
   [[nodiscard]] std::optional<Leader> leader() const {
     check_not_forked();
-    return look(client_, lock_.resource());
+    return recipes::look_at_leader(client_, lock_.resource());
   }
 
-  void observe(Changed changed) {
+  void observe(recipes::LeaderWatch::Changed changed) {
     check_not_forked();
-    const std::lock_guard lock(mutex_);
-    onlookers_.push_back({.changed = std::move(changed)});
-    look_now_ = true;
-    if (!looking_.joinable()) looking_ = core::quiet_thread([this] { keep_looking(); });
-    changed_.notify_all();
+    watch_.add(std::move(changed));
   }
 
  private:
@@ -286,9 +259,8 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
     const auto term = term_;
     term->begun = true;
     term->told = true;
-    look_now_ = true;
-    changed_.notify_all();
     lock.unlock();
+    watch_.hurry();
     if (options_.on_gain) options_.on_gain(term->number);
     lock.lock();
   }
@@ -306,8 +278,8 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
     lease = Lease();  // released, also if it was lost: the store may not know yet
     lock.lock();
     term_ = nullptr;
-    look_now_ = true;
     changed_.notify_all();
+    watch_.hurry();
   }
 
   void ask_in_the_background(std::unique_lock<std::mutex>& lock) {
@@ -325,35 +297,6 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
     lock.lock();
   }
 
-  // The observers' thread.
-  void keep_looking() {
-    std::unique_lock lock(mutex_);
-    while (!closing_) {
-      look_now_ = false;
-      lock.unlock();
-      std::optional<Leader> found;
-      bool known = true;
-      try {
-        found = look(client_, lock_.resource());
-      } catch (const Error&) {
-        known = false;
-      }
-      lock.lock();
-      if (known) spread(found);
-      changed_.wait_for(lock, options_.look_every, [this] { return closing_ || look_now_; });
-    }
-  }
-
-  void spread(const std::optional<Leader>& found) {
-    for (auto& onlooker : onlookers_) {
-      if (onlooker.told && same(onlooker.last, found)) continue;
-      onlooker.told = true;
-      onlooker.last = found;
-      news_.emplace_back([changed = onlooker.changed, found] { changed(found); });
-    }
-    changed_.notify_all();
-  }
-
   static constexpr auto kAfterRefusal = std::chrono::seconds(5);
 
   const std::uint64_t epoch_ = core::fork_epoch();
@@ -368,13 +311,11 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
   bool standing_ = false;  // campaigns in the background
   bool asking_ = false;    // an acquisition is under way
   bool closing_ = false;
-  bool look_now_ = false;
   std::stop_source ask_{std::nostopstate};  // ends the acquisition
   std::shared_ptr<Term> term_;
   std::chrono::steady_clock::time_point pause_{};
   std::deque<std::function<void()>> news_;
-  std::vector<Onlooker> onlookers_;
-  std::thread looking_;
+  recipes::LeaderWatch watch_;
   std::thread thread_;
 };
 
