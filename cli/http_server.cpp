@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t kLongestRequest = 8192;
 constexpr std::size_t kMostPeers = 64;
 constexpr auto kPatience = std::chrono::seconds(5);        // for one request and its answer
+constexpr auto kGrace = std::chrono::seconds(20);          // for one who is not silent
 constexpr auto kGoodbye = std::chrono::milliseconds(500);  // for the rest of what was sent
 
 struct Address {
@@ -124,28 +125,31 @@ HttpServer::HttpServer(const std::string& where, Handler handler) : handler_(std
 
 void HttpServer::run(int until) {
   for (;;) {
-    const auto now = Clock::now();
-    peers_.remove_if([&](const Peer& peer) { return peer.deadline <= now; });
-    auto wake = Clock::time_point::max();
     // With too many at once, the next ones wait in the system's queue.
     const bool full = peers_.size() >= kMostPeers;
     std::vector<pollfd> fds{{.fd = until, .events = POLLIN, .revents = 0},
                             {.fd = full ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
+    auto first = Clock::time_point::max();
     for (const auto& peer : peers_) {
-      wake = std::min(wake, peer.deadline);
+      first = std::min(first, peer.deadline);
       const short events = peer.stage == Stage::writing ? POLLOUT : POLLIN;
       fds.push_back({.fd = peer.fd.get(), .events = events, .revents = 0});
     }
-    const auto pause = std::chrono::ceil<std::chrono::milliseconds>(wake - now).count();
-    ::poll(fds.data(), fds.size(), peers_.empty() ? -1 : static_cast<int>(pause));
+    int pause = -1;
+    if (!peers_.empty()) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(first - Clock::now());
+      pause = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+    }
+    ::poll(fds.data(), fds.size(), pause);
     if (fds[0].revents != 0) return;
+    // As of now: nobody is late because another one's answer takes its time. But whoever always has
+    // something to say does not stay for ever.
+    const auto now = Clock::now();
     auto polled = fds.begin() + 2;
     for (auto peer = peers_.begin(); peer != peers_.end(); ++polled) {
-      if (polled->revents != 0 && !serve(*peer)) {
-        peer = peers_.erase(peer);
-      } else {
-        ++peer;
-      }
+      const bool stays = polled->revents != 0 ? peer->deadline + kGrace > now && serve(*peer)
+                                              : peer->deadline > now;
+      peer = stays ? std::next(peer) : peers_.erase(peer);
     }
     if (fds[1].revents != 0) accept();
   }

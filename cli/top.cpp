@@ -251,13 +251,13 @@ int top(const Arguments& arguments) {
   parser.read(arguments.before);
   if (given.size() > 1) throw UsageError("only one prefix can be given");
 
-  const Signals signals;
+  const bool live = !once && !json && ::isatty(STDOUT_FILENO) == 1;
+  std::optional<Signals> signals;
+  if (live) signals.emplace();  // before the client's threads
   const auto client = open_store(parser.common);
   Looker looker(client, given.empty() ? "" : given.front());
   const auto& order = order_named(by);
-  if (!once && !json && ::isatty(STDOUT_FILENO) == 1) {
-    return show_live(client, looker, &order, interval, signals);
-  }
+  if (live) return show_live(client, looker, &order, interval, *signals);
   auto frame = looker.look();
   sort(frame, order);
   if (json) {

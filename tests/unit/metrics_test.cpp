@@ -138,6 +138,28 @@ TEST_F(MetricsTest, HeldIsRightAlsoWithTokensUpgradesAndPartsGivenBack) {
   EXPECT_EQ(metrics->text().find("archive"), std::string::npos);
 }
 
+TEST_F(MetricsTest, TheStateOfAStoreCountsEveryClientAndNothingTwice) {
+  auto row = Mutex(client, "orders/17", {.ttl = 1h}).acquire();
+  clock->advance(30s);
+  auto reading = RwLock(other, "config").read();
+  auto also = RwLock(client, "config").read();
+  Waiting waiting(Mutex(client, "orders/17"));
+  ASSERT_TRUE(eventually([&] {
+    return other.inspect({.resources = {"orders/17"}}).resources.at(0).waiters.size() == 1;
+  }));
+  clock->advance(5s);
+  const auto text = "\n" + to_metrics(other.inspect(), other.traits());
+  EXPECT_EQ(sample(text, "interlock_store_locks{store=\"memory\"}"), 2) << "not orders itself";
+  EXPECT_EQ(sample(text, "interlock_store_holders{store=\"memory\"}"), 3);
+  EXPECT_EQ(sample(text, "interlock_store_waiters{store=\"memory\"}"), 1);
+  EXPECT_EQ(sample(text, "interlock_store_oldest_hold_seconds{store=\"memory\"}"), 35);
+  EXPECT_EQ(sample(text, "interlock_store_longest_wait_seconds{store=\"memory\"}"), 5);
+  EXPECT_EQ(text.find("orders"), std::string::npos);
+  const auto named = to_metrics(other.inspect(), other.traits(), true);
+  EXPECT_EQ(sample(named, "interlock_lock_holders{store=\"memory\",lock=\"config\"}"), 2);
+  EXPECT_EQ(sample(named, "interlock_lock_waiters{store=\"memory\",lock=\"orders/17\"}"), 1);
+}
+
 TEST(Metrics, ShowsNoNamesUnlessTold) {
   const auto metrics = std::make_shared<Metrics>();
   const Client client(memory_store(), {.observer = metrics});
