@@ -14,5 +14,6 @@
 #include "interlock/options.hpp"
 #include "interlock/rw_lock.hpp"
 #include "interlock/semaphore.hpp"
+#include "interlock/single_flight.hpp"
 #include "interlock/stores.hpp"
 #include "interlock/with_lock.hpp"
