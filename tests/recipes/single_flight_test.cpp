@@ -99,10 +99,10 @@ TEST_P(SingleFlights, FiveConcurrentCallersAreOneGenerationAndForceIsOneMore) {
 TEST_P(SingleFlights, AGeneratorThatOutlastsTheTtlIsNotJoinedByAnother) {
   auto slow = [&](const std::string&) {
     const int run = ++runs_;
-    std::this_thread::sleep_for(1500ms);
+    std::this_thread::sleep_for(2500ms);
     return std::to_string(run);
   };
-  const SingleFlightOptions brief{.ttl = 500ms};
+  const SingleFlightOptions brief{.ttl = 1s};
   auto a = flight(slow, brief);
   auto b = flight(slow, brief);
   auto c = flight(slow, brief);
