@@ -85,8 +85,8 @@ class GenerationFailed : public std::runtime_error {
 ///     SingleFlight tiles(locks, cache, [](const std::string& key) { return render(key); });
 ///     const std::string png = tiles.get("7/66/42");
 ///
-/// The callers of one process wait for one thread, which generates or waits for the process that does.
-/// Processes wait as readers of the lock, so that they are all let in at once when the value is there.
+/// All callers of one process who want a key wait for one thread, which generates, or waits for the
+/// process that does. Processes wait as readers of the lock, so that they are all let in at once when the value is there.
 ///
 /// The generator is called with the key, and with a std::stop_token if it takes one: stopped if the
 /// lock is lost or this object is destroyed. It runs on a thread of its own, as it may outlast its

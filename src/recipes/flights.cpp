@@ -61,18 +61,14 @@ std::optional<std::string> Flights::join(const std::string& key,
   join_finished();
 
   std::unique_lock lock(mutex_);
-  auto& open = open_[key];
-  if (!open) {
-    open = std::make_shared<Flight>(key);
-    const auto flight = open;
-    flight->instead_of = std::move(instead_of);
-    start(flight);
-  } else {
-    check_deadlock(*open);
-    // A run that is under way will do; a value that is only looked up has to be another one.
-    if (instead_of) open->instead_of = std::move(instead_of);
-  }
-  const auto flight = open_.at(key);
+  check_deadlock(key);
+  auto& flight_of_key = open_[key];
+  const bool first = !flight_of_key;
+  if (first) flight_of_key = std::make_shared<Flight>(key);
+  const auto flight = flight_of_key;
+  // A run that is under way will do; a value that is only looked up has to be another one.
+  if (instead_of) flight->instead_of = std::move(instead_of);
+  if (first) start(flight);
 
   ++flight->waiters;
   const auto mine = generators_.find(std::this_thread::get_id());
@@ -116,18 +112,29 @@ void Flights::start(const Shared& flight) {
   }
 }
 
-// The one who asks generates, others may wait for that, and so on: waiting for one of them never ends.
-void Flights::check_deadlock(const Flight& wanted) const {
+// Who asks may be a generator, whose value others wait for, and so on: if the key is made by one of
+// them, waiting for it never ends.
+void Flights::check_deadlock(const std::string& wanted) const {
   const auto mine = generators_.find(std::this_thread::get_id());
-  if (mine == generators_.end()) return;
-  for (const auto* flight = &wanted; flight != nullptr; flight = flight->waits_for) {
+  const auto its = open_.find(wanted);
+  if (mine == generators_.end() || its == open_.end()) return;
+  for (const Flight* flight = its->second.get(); flight != nullptr; flight = flight->waits_for) {
     if (flight != mine->second) continue;
     throw Error(Errc::deadlock,
-                "the generator of '" + printable(mine->second->key, 200) + "' asks for '" +
-                    printable(wanted.key, 200) +
+                "the generator of '" + printable(flight->key, 200) + "' waits for '" +
+                    printable(wanted, 200) +
                     "', which waits for it; a generator must not need its own value",
-                {.resource = workshop_.lock_name(wanted.key), .node = {}, .maybe_held = false});
+                {.resource = workshop_.lock_name(wanted), .node = {}, .maybe_held = false});
   }
+}
+
+void Flights::remove(const std::string& key, const Wait& wait) {
+  check_not_forked();
+  {
+    const std::lock_guard lock(mutex_);
+    check_deadlock(key);
+  }
+  workshop_.remove(key, wait);
 }
 
 void Flights::leave(const Shared& flight, std::unique_lock<std::mutex>& lock) {

@@ -44,6 +44,9 @@ class Flights {
   ~Flights();
 
   [[nodiscard]] Workshop& workshop() noexcept { return workshop_; }
+  /// Waits for a run that is under way.
+  void remove(const std::string& key, const Wait& wait);
+
   /// How many callers of this process wait for the key.
   [[nodiscard]] int waiting(const std::string& key) const;
   /// This is a forked child: the threads stayed behind, and the mutex may be locked forever.
@@ -63,7 +66,7 @@ class Flights {
                                   const Wait& wait);
   void refresh(const std::string& key, const Cached& old) noexcept;
   void start(const Shared& flight);
-  void check_deadlock(const Flight& wanted) const;
+  void check_deadlock(const std::string& wanted) const;
   void leave(const Shared& flight, std::unique_lock<std::mutex>& lock);
   void join_finished();
 

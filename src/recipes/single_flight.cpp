@@ -60,7 +60,7 @@ bool SingleFlight::exists(const std::string& key) const {
 }
 
 void SingleFlight::remove(const std::string& key, std::stop_token stop) {
-  flights_->workshop().remove(key, {flights_->workshop().options().max_wait, {}, std::move(stop)});
+  flights_->remove(key, {flights_->workshop().options().max_wait, {}, std::move(stop)});
 }
 
 }  // namespace interlock

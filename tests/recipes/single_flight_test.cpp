@@ -394,10 +394,12 @@ TEST_P(SingleFlights, AGeneratorThatNeedsItsOwnValueIsToldSo) {
   SingleFlight* self = nullptr;
   // a asks for b, and b for a.
   auto flights = flight([&](const std::string& key) {
-    return key == "c" ? self->get("c") : self->get(key == "a" ? "b" : "a");
+    if (key == "r") self->remove("r");
+    if (key == "f") return self->force("f");
+    return self->get(key == "a" ? "b" : key == "b" ? "a" : key);
   });
   self = &flights;
-  for (const auto* key : {"c", "a"}) {
+  for (const auto* key : {"g", "f", "r", "a"}) {
     try {
       ADD_FAILURE() << "got " << flights.get(key);
     } catch (const Error& error) {

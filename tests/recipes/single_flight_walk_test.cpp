@@ -102,8 +102,7 @@ void expect_no_other_error(Act what) {
   try {
     what();
   } catch (const Fault&) {
-  } catch (const GenerationFailed& error) {
-    EXPECT_NE(std::string(error.what()).find("the generator failed"), std::string::npos);
+  } catch (const GenerationFailed&) {
   } catch (const std::exception& error) {
     ADD_FAILURE() << error.what();
   }

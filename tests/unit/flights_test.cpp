@@ -2,6 +2,8 @@
 #include "recipes/flights.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
@@ -136,6 +138,35 @@ TEST_F(FlightsTest, ARunIsNotGivenUpAndCanBeJoinedWhenNobodyWaits) {
   go_.set_value();
   EXPECT_EQ(second.get(), "k1");
   EXPECT_EQ(cache_.get("k"), "k1");
+}
+
+TEST_F(FlightsTest, InAForkedChildItIsRefusedAndLeftAlone) {
+  const auto make_flight = [&] {
+    return SingleFlight(Client(store_.open()), cache_.functions(), [&](const std::string&) {
+      ++runs_;
+      go_on_.wait();
+      return std::string("value");
+    });
+  };
+  std::optional<SingleFlight> flight(make_flight());
+  auto caller = std::async(std::launch::async, [&] { return flight->get("k"); });
+  expect_runs(1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int code = 1;
+    try {
+      (void)flight->get("k");
+    } catch (const Error& error) {
+      code = error.errc() == Errc::forked ? 0 : 2;
+    }
+    flight.reset();
+    ::_exit(code);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  go_.set_value();
+  EXPECT_EQ(caller.get(), "value");
 }
 
 class Aging : public FlightsTest {
