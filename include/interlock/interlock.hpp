@@ -19,6 +19,7 @@
 #include "interlock/options.hpp"
 #include "interlock/rw_lock.hpp"
 #include "interlock/semaphore.hpp"
+#include "interlock/single_flight.hpp"
 #include "interlock/stores.hpp"
 #include "interlock/task_queue.hpp"
 #include "interlock/with_lock.hpp"

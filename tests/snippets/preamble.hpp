@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,6 +39,11 @@ struct InvoiceStore {
   void write(const Invoice&, std::uint64_t /*fence*/) {}
 };
 inline InvoiceStore store;
+
+// The reader's own cache, and what it is filled with.
+inline std::optional<std::string> read_cache(const std::string& /*key*/) { return std::nullopt; }
+inline void write_cache(const std::string& /*key*/, const std::string& /*value*/) {}
+inline std::string fetch_rates(const std::string& key) { return "rates of " + key; }
 
 // A snippet that says co_await is the body of this: it starts at once and nobody waits for it.
 struct SnippetCoroutine {
