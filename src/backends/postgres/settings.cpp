@@ -157,10 +157,10 @@ Settings Settings::from(Url url) {
 
   settings.where = url.scheme + "://";
   for (std::size_t i = 0; i < settings.hosts.size(); ++i) {
-    const auto& [host, port] = settings.hosts[i];
+    const auto& [host, number] = settings.hosts[i];
     if (i > 0) settings.where += ",";
     settings.where += host;
-    settings.where += ":" + port;
+    settings.where += ":" + number;
   }
   if (!database.empty()) settings.where += "/" + database;
   if (settings.kind == Kind::lease) settings.where += "?mode=lease";
