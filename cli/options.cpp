@@ -82,6 +82,8 @@ interlock::Options ClaimOptions::options() const {
   options.identity = identity;
   options.actor = actor;
   options.priority = priority;
+  // Whoever says how long to wait, means it of a store that does not answer as well.
+  if (wait) options.retry.attempts = std::numeric_limits<int>::max();
   return options;
 }
 
