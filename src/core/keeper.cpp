@@ -1,5 +1,6 @@
 #include "core/keeper.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/quiet_thread.hpp"
@@ -40,7 +41,10 @@ void Keeper::schedule(const std::shared_ptr<Task>& task, TimePoint at) {
     // The thread is woken only if it would sleep too long. A task that is taken out again leaves
     // the thread asleep until then: locks that are taken and freed quickly wake nobody.
     wake = at < sleeps_until_;
-    if (wake) sleeps_until_ = TimePoint::min();
+    if (wake) {
+      sleeps_until_ = TimePoint::min();
+      woken_for_ = at;
+    }
     if (!thread_.joinable() && !stop_) thread_ = quiet_thread([this] { run(); });
   }
   if (wake) signal_.set();
@@ -66,7 +70,9 @@ void Keeper::run() {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
       while (!heap_.empty() && heap_.front()->at_ <= now) due.push_back(take(0));
-      if (!heap_.empty()) next = heap_.front()->at_;
+      // What it was woken for may be over by now, and the next of its kind here in a moment.
+      if (woken_for_ > now) next = woken_for_;
+      if (!heap_.empty()) next = std::min(next, heap_.front()->at_);
       sleeps_until_ = due.empty() ? next : TimePoint::min();
     }
     if (due.empty()) {

@@ -70,6 +70,7 @@ class Keeper {
   std::mutex mutex_;
   std::vector<std::shared_ptr<Task>> heap_;  // the earliest first; each task knows its index
   TimePoint sleeps_until_ = TimePoint::min();
+  TimePoint woken_for_ = TimePoint::min();
   std::uint64_t last_turn_ = 0;
   bool stop_ = false;
   std::thread thread_;

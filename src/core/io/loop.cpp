@@ -250,7 +250,7 @@ void Loop::run() {
     const auto may_lead = [this] { return stop_ || (leader_ == Leader::nobody && needed()); };
     if (!calls && !may_lead()) {
       resting_ = true;
-      background_.wait(lock, may_lead);
+      background_.wait(lock, [&, turns = turns_] { return may_lead() || turns_ != turns; });
       resting_ = false;
     }
     const auto turns = turns_;
