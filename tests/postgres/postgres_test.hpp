@@ -75,10 +75,15 @@ class PostgresTest : public testing::Test {
   }
   /// The server's process behind the session that holds this lock.
   [[nodiscard]] std::string session_of(const std::string& name) {
-    return sql(
-        "SELECT interlock.lock_backend(home) FROM interlock.locks WHERE line = 0 AND "
-        "resource = 'interlock:" +
-        name + "'");
+    std::string session;
+    EXPECT_TRUE(eventually([&] {
+      session =
+          sql("SELECT interlock.lock_backend(home) FROM interlock.locks WHERE line = 0 AND "
+              "resource = 'interlock:" +
+              name + "'");
+      return !session.empty();
+    }));
+    return session;
   }
   [[nodiscard]] int sessions() {
     return std::stoi(

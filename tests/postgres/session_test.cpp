@@ -1,5 +1,7 @@
 // Advisory mode: locks belong to a session, and end with it.
+#include <algorithm>
 #include <atomic>
+#include <future>
 
 #include "backends/postgres/settings.hpp"
 #include "postgres/postgres_test.hpp"
@@ -9,6 +11,8 @@ namespace {
 
 class Session : public PostgresTest {
  protected:
+  using PostgresTest::PostgresTest;
+
   [[nodiscard]] static std::string id(const std::string& name) {
     return std::to_string(postgres::id_of("interlock:", name));
   }
@@ -32,13 +36,16 @@ TEST_F(Session, ANameHasTheSameNumberEverywhere) {
 TEST_F(Session, APersonCanSeeWhoHoldsWhat) {
   const Mutex mutex(connect(url()), "nightly", {.ttl = 600s, .label = "backup"});
   auto lease = mutex.acquire();
-  EXPECT_EQ(sql("SELECT label, number, mode FROM interlock.locks WHERE expires > now() + '590 s'"),
-            "backup|" + std::to_string(lease.fence().value) + "|e");
-  EXPECT_EQ(sql("SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
-                "WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND "
-                "(l.classid::bigint << 32) | l.objid::bigint = " +
-                id("nightly")),
-            "interlock: nightly");
+  EXPECT_TRUE(eventually([&] {
+    return sql("SELECT label, number, mode FROM interlock.locks WHERE expires > now() + '590 s'") ==
+           "backup|" + std::to_string(lease.fence().value) + "|e";
+  }));
+  EXPECT_TRUE(eventually([&] {
+    return sql("SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
+               "WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND "
+               "(l.classid::bigint << 32) | l.objid::bigint = " +
+               id("nightly")) == "interlock: nightly";
+  }));
   lease.release();
   EXPECT_EQ(sql("SELECT count(*) FROM interlock.locks"), "0");
   EXPECT_EQ(sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"), "0");
@@ -179,21 +186,47 @@ TEST_F(Session, AFailureHalfwayLeavesNoLockBehind) {
   EXPECT_TRUE(mutex.acquire());
 }
 
-// A deadlock that the server finds. Expected: an error of that kind, which names the locks.
-TEST_F(Session, ADeadlockIsToldAsOne) {
-  const Mutex mutex(connect(url()), "r", {.retry = {.attempts = 1}});
-  { auto lease = mutex.acquire(); }
-  sql("CREATE FUNCTION interlock.deadlock() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-      "RAISE EXCEPTION USING ERRCODE = '40P01', MESSAGE = 'deadlock detected'; END $$;"
-      "CREATE TRIGGER deadlock AFTER INSERT ON interlock.locks "
-      "FOR EACH ROW EXECUTE FUNCTION interlock.deadlock()");
-  try {
-    static_cast<void>(mutex.acquire());
-    ADD_FAILURE() << "it was granted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.errc(), Errc::deadlock) << error.what();
-    EXPECT_NE(error.message().find("'r'"), std::string::npos) << error.what();
+// A user's own transaction takes the locks that guard our rows in the other order. Expected: the server
+// finds the deadlock, ours gives way, and the error names the locks.
+class Deadlock : public Session {
+ protected:
+  Deadlock() : Session({"deadlock_timeout=5s"}) {}
+
+  // Those of the kind that guards rows: the two halves of the number.
+  static std::string guard(std::int64_t number) {
+    return "SELECT pg_advisory_xact_lock(interlock.high(" + std::to_string(number) +
+           "), interlock.low(" + std::to_string(number) + "))";
   }
+};
+
+TEST_F(Deadlock, ADeadlockIsToldAsOne) {
+  const MultiLock both(connect(url("timeout=60s")), {exclusive("one"), exclusive("two")},
+                       {.retry = {.attempts = 1}});
+  { auto lease = both.acquire(); }
+  const auto [first, last] =
+      std::minmax({postgres::id_of("interlock:", "one"), postgres::id_of("interlock:", "two")});
+  EXPECT_EQ(sql("SET deadlock_timeout = '10min'"), "");
+  EXPECT_EQ(sql("BEGIN"), "");
+  EXPECT_EQ(sql(guard(last)), "");
+  auto ours = std::async(std::launch::async, [&both] {
+    try {
+      static_cast<void>(both.acquire());
+      return std::string("it was granted");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::deadlock) << error.what();
+      return error.message();
+    }
+  });
+  servers::PostgresConsole observer(server().url());
+  EXPECT_TRUE(eventually([&] {
+    return observer("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") ==
+           "1";
+  }));
+  EXPECT_EQ(sql(guard(first)), "");
+  EXPECT_EQ(sql("COMMIT"), "");
+  const auto said = ours.get();
+  EXPECT_NE(said.find("'one', 'two'"), std::string::npos) << said;
+  EXPECT_TRUE(both.acquire()) << "nothing is left behind";
 }
 
 // Another client can't know when this session ends. Expected: it may not adopt the lease, but may end

@@ -8,7 +8,7 @@ namespace interlock::postgres {
 namespace {
 
 constexpr auto kRights =
-    "; `interlock schema` prints the SQL that makes the schema by hand, and docs/postgres.md lists "
+    "; `interlock schema --url postgres://` prints the SQL that makes the schema by hand, and docs/postgres.md lists "
     "the rights that it takes";
 
 std::string first_line(std::string_view text) {

@@ -148,11 +148,15 @@ std::string hello_sql() {
   return "SELECT pg_backend_pid(), coalesce(substring(obj_description("
          "to_regnamespace('interlock'), 'pg_namespace') from '^Interlock ([0-9]+)$')::int, 0), "
          "current_setting('transaction_read_only') = 'on', "
-         "current_setting('server_version_num')::int";
+         "current_setting('server_version_num')::int, "
+         // Whether we could make the schema, or bring it forward.
+         "coalesce(pg_has_role(n.nspowner, 'USAGE'), "
+         "has_database_privilege(current_database(), 'CREATE')), current_user, current_database() "
+         "FROM (SELECT) AS one LEFT JOIN pg_namespace n ON n.nspname = 'interlock'";
 }
 
 Hello read_hello(const PGresult& answer) {
-  if (PQntuples(&answer) != 1 || PQnfields(&answer) != 4)
+  if (PQntuples(&answer) != 1 || PQnfields(&answer) != 7)
     throw Error(Errc::unreachable, "the server's answer makes no sense");
   const Hello hello{.process = number(text_at(answer, 0, 0)),
                     .schema = number(text_at(answer, 0, 1)),
@@ -170,6 +174,18 @@ Hello read_hello(const PGresult& answer) {
     throw Error(Errc::refused, "the schema interlock is of version " +
                                    std::to_string(hello.schema) + ", and this program knows " +
                                    std::to_string(kSchemaVersion) + ": update Interlock");
+  }
+  if (hello.schema < kSchemaVersion && text_at(answer, 0, 4) != "t") {
+    // Before it is tried: the server would log all of it.
+    throw Error(
+        Errc::refused,
+        "the role " + std::string(text_at(answer, 0, 5)) +
+            " lacks the right to make the schema "
+            "interlock (of version " +
+            std::to_string(kSchemaVersion) + ") in the database " +
+            std::string(text_at(answer, 0, 6)) +
+            "; `interlock schema --url postgres://` prints the SQL that makes it by hand, and "
+            "docs/postgres.md lists the rights that it takes");
   }
   return hello;
 }

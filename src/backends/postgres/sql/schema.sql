@@ -5,6 +5,14 @@ CREATE SCHEMA IF NOT EXISTS interlock;
 -- Fences and places in the queue. One session must not keep numbers in reserve: CACHE 1.
 CREATE SEQUENCE IF NOT EXISTS interlock.numbers AS bigint CACHE 1;
 
+-- They begin with the time in microseconds: fences rise also over a schema that is dropped and made anew.
+DO $$
+BEGIN
+  IF NOT (SELECT is_called FROM interlock.numbers) THEN
+    PERFORM setval('interlock.numbers', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+  END IF;
+END $$;
+
 -- Who holds and who waits: `leases` for mode=lease, `locks` for advisory mode. A session's locks end
 -- with the server, so their rows need not outlive it.
 CREATE TABLE IF NOT EXISTS interlock.leases (
