@@ -131,9 +131,9 @@ std::string summary(const Frame& frame) {
   auto text = plural(frame.lines.size(), "lock", "locks") + ", " +
               plural(frame.held, "holder", "holders") + ", " + std::to_string(frame.waiting) +
               " waiting";
+  if (frame.changes) text += ", " + rate(*frame.changes) + " changes/s";
   if (frame.waiting > 0) text += ", longest wait " + for_people(frame.longest_wait);
   if (frame.held > 0) text += ", oldest holder " + for_people(frame.oldest_hold);
-  if (frame.changes) text += ", " + rate(*frame.changes) + " changes/s";
   return text;
 }
 
@@ -181,9 +181,9 @@ void sort(Frame& frame, const Order& order) {
 }
 
 std::string keys(const Order& order) {
-  std::string text = "sorted by " + std::string(order.name) + "  (";
+  std::string text = "sorted by " + std::string(order.name) + "; ";
   for (const auto& each : kOrders) text += std::string(1, each.key) + " " + each.name + ", ";
-  return text + "q quits)";
+  return text + "q quits";
 }
 
 const Order& order_named(const std::string& name) {
@@ -212,8 +212,8 @@ int show_live(const interlock::Client& client, Looker& looker, const Order* orde
     sort(frame, *order);
     auto lines = table(frame);
     if (frame.lines.empty()) lines = {"nothing is locked"};
-    screen->draw({"interlock top  " + client.traits().where + "  " + keys(*order),
-                  problem.empty() ? summary(frame) : problem},
+    screen->draw({"interlock top  " + client.traits().where,
+                  problem.empty() ? summary(frame) : problem, keys(*order)},
                  lines);
     const auto status = pause(screen, signals, next - interlock::BootClock::now(), [&](char key) {
       for (const auto& each : kOrders) {

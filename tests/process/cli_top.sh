@@ -52,8 +52,10 @@ from terminal import *
 import subprocess, termios
 t = Terminal(interlock, "top", "--interval", "50ms")
 t.until("\x1b[?1049h")
-t.until("sorted by waiting")
 t.until("changes/s")
+t.until("sorted by waiting; ")
+t.until("q quits")
+t.until("CHANGES/S")
 before = t.until("quiet")
 check("busy" in before, "most waiters first", before)
 t.type("o")

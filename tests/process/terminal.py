@@ -27,7 +27,7 @@ class Terminal:
         end = time.monotonic() + 20
         while text not in self.seen:
             if time.monotonic() > end or not self.read(0.1):
-                sys.exit(f"FAILED: {what or repr(text) + ' never showed up'}: {self.seen!r}")
+                sys.exit(f"FAILED: {what or repr(text) + ' never showed up'}: {self.seen[-2000:]!r}")
         before, self.seen = self.seen.split(text, 1)
         return before
 
@@ -37,7 +37,7 @@ class Terminal:
         while self.read(0.1):
             if time.monotonic() > deadline:
                 os.kill(self.pid, signal.SIGKILL)
-                sys.exit(f"FAILED: it does not end: {self.seen!r}")
+                sys.exit(f"FAILED: it does not end: {self.seen[-2000:]!r}")
             if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) and not select.select([self.fd], [], [], 0)[0]:
                 break
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
