@@ -81,6 +81,8 @@ class Acquisition {
   [[nodiscard]] TimePoint sent() const noexcept { return granted_sent_; }
   [[nodiscard]] Duration waited(TimePoint now) const noexcept { return now - started_; }
   [[nodiscard]] int attempts() const noexcept { return attempts_; }
+  /// The store has answered, at least once.
+  [[nodiscard]] bool answered() const noexcept { return answered_; }
   /// In the queue, by the last answer: how many are ahead.
   [[nodiscard]] std::optional<std::uint32_t> place() const noexcept { return place_; }
 

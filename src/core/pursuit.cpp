@@ -221,7 +221,8 @@ Error Pursuit::error() const {
     case Outcome::busy:
       return make(Errc::busy, "somebody else has it");
     case Outcome::timed_out:
-      return make(Errc::timed_out, "somebody else had it for all of " + time);
+      return make(Errc::timed_out, machine_.answered() ? "somebody else had it for all of " + time
+                                                       : "there was no answer in " + time);
     case Outcome::exhausted:
       return make(Errc::exhausted, "somebody else had it at each of " + tries);
     case Outcome::cancelled:

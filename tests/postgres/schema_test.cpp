@@ -72,6 +72,71 @@ TEST_F(Schema, WithoutRightsThereIsOneClearError) {
   EXPECT_TRUE(Mutex(connect(server().url("guest") + "?mode=lease"), "r").acquire());
 }
 
+// Expected: fences go on rising when the schema is dropped and made anew, or the database restored without it.
+TEST_F(Schema, FencesRiseOverASchemaThatIsMadeAnew) {
+  const auto before = Mutex(connect(url()), "r").acquire().fence();
+  sql("DROP SCHEMA interlock CASCADE");
+  EXPECT_GT(Mutex(connect(url()), "r").acquire().fence(), before);
+}
+
+// Expected: rows of holders that were killed go, also if nobody asks for their names any more.
+TEST_F(Schema, WhatEndedLongAgoIsClearedAway) {
+  { auto made = Mutex(connect(url()), "r").acquire(); }
+  for (const std::string table : {"locks", "leases"}) {
+    sql("INSERT INTO interlock." + table +
+        " SELECT n, 0, 0, n, gen_random_uuid(), 'r' || n, 'e', 1, 1, false, now(), now() + "
+        "CASE WHEN n = 1 THEN interval '1 hour' ELSE interval '-1 hour' END, NULL, 7, '', '', '', "
+        "1, "
+        "false, 'e' FROM generate_series(1, 5) n");
+  }
+  { auto any = Mutex(connect(url()), "r").acquire(); }
+  { auto any = Mutex(connect(lease_url()), "r").acquire(); }
+  EXPECT_EQ(sql("SELECT count(*) FROM interlock.locks"), "1");
+  EXPECT_EQ(sql("SELECT count(*) FROM interlock.leases"), "1");
+}
+
+// Expected: nobody else's function runs with our rights, whoever may write to the schema public.
+TEST_F(Schema, SearchPathsOfOthersDoNoHarm) {
+  { auto made = Mutex(connect(url()), "r").acquire(); }
+  sql("CREATE TABLE public.loot (what text);"
+      "CREATE FUNCTION public.cardinality(a bigint[]) RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
+      "INSERT INTO public.loot VALUES ('cardinality'); RETURN 0; END $$;"
+      "CREATE FUNCTION public.array_to_string(a bigint[], b text) RETURNS text LANGUAGE plpgsql AS "
+      "$$ "
+      "BEGIN INSERT INTO public.loot VALUES ('array_to_string'); RETURN ''; END $$");
+  const servers::PgBouncer bouncer(server());
+  for (const auto& where : {url(), lease_url(), bouncer.url() + "?mode=lease"}) {
+    const auto locks = connect(where);
+    auto lease = Mutex(locks, "r", {.identity = "me"}).acquire();
+    EXPECT_TRUE(lease.extend(30s));
+    EXPECT_EQ(locks.inspect().resources.size(), 1U);
+    EXPECT_EQ(lease.release(), LeaseState::released);
+  }
+  EXPECT_EQ(sql("SELECT count(*) FROM public.loot"), "0");
+}
+
+// Expected: settings of the role that would end our session or forget our grants don't count.
+TEST_F(Schema, SettingsOfTheRoleAreOverruled) {
+  sql("ALTER ROLE postgres SET idle_session_timeout = '1s'");
+  sql("ALTER ROLE postgres SET synchronous_commit = off");
+  const auto locks = connect(url());
+  const auto lease = Mutex(locks, "r", {.ttl = 600s}).acquire();
+  std::this_thread::sleep_for(2s);
+  EXPECT_TRUE(lease);
+  servers::PostgresConsole fresh(server().url());
+  EXPECT_EQ(fresh("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'interlock%'"),
+            "1");
+  sql("ALTER ROLE postgres RESET ALL");
+}
+
+TEST_F(Schema, ADatabaseNeedNotBeUtf8) {
+  sql("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
+  auto there = server().url();
+  there.replace(there.rfind("/") + 1, std::string::npos, "latin");
+  EXPECT_TRUE(Mutex(connect(there), "na\u00efve").acquire());
+  EXPECT_TRUE(Mutex(connect(there + "?mode=lease"), "na\u00efve").acquire());
+}
+
 TEST_F(Schema, AReadOnlyServerIsRefused) {
   sql("ALTER SYSTEM SET default_transaction_read_only = on");
   sql("SELECT pg_reload_conf()");

@@ -186,6 +186,26 @@ TEST_F(Session, AFailureHalfwayLeavesNoLockBehind) {
   EXPECT_TRUE(mutex.acquire());
 }
 
+// Locks of a session are counted, and nobody sees the count. Expected: after a failure, what a reader has
+// too much is given back, and what it has is kept.
+TEST_F(Session, AFailureGivesBackWhatWasCountedTwice) {
+  const auto locks = connect(url());
+  const RwLock lock(locks, "r", {.ttl = 600s, .retry = {.attempts = 1}});
+  auto reader = lock.read();
+  sql("CREATE FUNCTION interlock.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'no space left'; END $$;"
+      "CREATE CONSTRAINT TRIGGER full_disk AFTER INSERT ON interlock.locks DEFERRABLE INITIALLY "
+      "DEFERRED FOR EACH ROW EXECUTE FUNCTION interlock.full()");
+  EXPECT_THROW(static_cast<void>(lock.read()), Error);
+  sql("DROP TRIGGER full_disk ON interlock.locks");
+  // The clean-up comes before this on the same session.
+  EXPECT_TRUE(reader.extend(600s));
+  EXPECT_EQ(sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"), "1");
+  EXPECT_EQ(reader.release(), LeaseState::released);
+  EXPECT_EQ(sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"), "0");
+  EXPECT_TRUE(Mutex(connect(url()), "r").try_acquire());
+}
+
 // A user's own transaction takes the locks that guard our rows in the other order. Expected: the server
 // finds the deadlock, ours gives way, and the error names the locks.
 class Deadlock : public Session {

@@ -47,6 +47,8 @@ std::string session_settings(Duration call_timeout) {
       std::to_string(std::chrono::ceil<std::chrono::milliseconds>(call_timeout * 3 / 4).count());
   return "SET lock_timeout = " + timeout +
          "; SET default_transaction_isolation = 'read committed'"
+         // Nobody else's functions, and no end but ours.
+         "; SET search_path = pg_catalog, pg_temp; SET idle_session_timeout = 0"
          // Most rows that a table of locks has had are gone, and the planner can't know.
          "; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
          "; SET plan_cache_mode = force_generic_plan"
@@ -54,7 +56,10 @@ std::string session_settings(Duration call_timeout) {
          "; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000"
          // Not every system has it.
          "; DO $$ BEGIN PERFORM set_config('client_connection_check_interval', '1000', false);"
-         " EXCEPTION WHEN OTHERS THEN NULL; END $$";
+         " EXCEPTION WHEN OTHERS THEN NULL; END $$"
+         // A fence that was given out must not come again after a crash.
+         "; DO $$ BEGIN IF current_setting('synchronous_commit') = 'off' THEN"
+         " PERFORM set_config('synchronous_commit', 'on', false); END IF; END $$";
 }
 
 }  // namespace interlock::postgres

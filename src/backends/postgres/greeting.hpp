@@ -22,5 +22,7 @@ std::function<std::string(const Link::Greeting&)> greeting(
 
 /// What ends a statement that waits for too long, and shows the server that the other end is gone.
 std::string session_settings(Duration call_timeout);
+/// Clears away what ended long ago and nobody has asked for since.
+inline constexpr auto kTidy = "SELECT interlock.tidy()";
 
 }  // namespace interlock::postgres

@@ -25,9 +25,9 @@ LeaseStore::LeaseStore(Settings settings) : settings_(std::move(settings)), home
   if (settings_.polls) hearing_ = Hearing::impossible;
   auto how = plan();
   how.greet = greeting([this](Link& link, bool pooled, const Hello&) -> std::vector<std::string> {
-    if (!pooled) return {session_settings(settings_.call_timeout)};
+    if (!pooled) return {session_settings(settings_.call_timeout), kTidy};
     link.set_pooled();
-    return {};
+    return {kTidy};
   });
   commands_ = std::make_shared<Link>(std::move(how));
   loop_.add(commands_);

@@ -8,7 +8,8 @@ namespace interlock::postgres {
 namespace {
 
 constexpr auto kRights =
-    "; `interlock schema --url postgres://` prints the SQL that makes the schema by hand, and docs/postgres.md lists "
+    "; `interlock schema --url postgres://` prints the SQL that makes the schema by hand, and "
+    "docs/postgres.md lists "
     "the rights that it takes";
 
 std::string first_line(std::string_view text) {
@@ -62,9 +63,17 @@ Error make_error(std::string_view state, const std::string& said, const std::str
         "can renew or change it; use ?mode=lease to hand locks on",
         where);
   }
+  if (state == "42P01" || state == "42883") {
+    return Error(
+        Errc::unreachable,
+        "something is missing from the schema interlock (" + said +
+            "): if it stays so, DROP SCHEMA interlock CASCADE while nobody holds a lock, and "
+            "it is made anew",
+        where);
+  }
   // Whatever passes by itself, or with the next connection.
-  static constexpr std::string_view kPassing[] = {"08", "40", "53", "55",    "57",    "58",
-                                                  "3F", "XX", "26", "IL005", "42883", "42P01"};
+  static constexpr std::string_view kPassing[] = {"08", "40", "53", "55", "57",
+                                                  "58", "3F", "XX", "26", "IL005"};
   if (std::any_of(std::begin(kPassing), std::end(kPassing),
                   [&](std::string_view begin) { return state.starts_with(begin); }))
     return {Errc::unreachable, "the server can't do it now: " + said, where};
@@ -112,7 +121,10 @@ Error connect_error(PGconn* connection, const std::string& node) {
     return {Errc::refused, "the server has no TLS: use another sslmode, or another server", where};
   if (says("certificate") || says("root.crt"))
     return {Errc::refused, first_line(text) + "; see sslrootcert= and sslmode=", where};
-  return {Errc::unreachable, text.empty() ? "no connection" : first_line(text), where};
+  const char* advice = says("session is read-only")
+                           ? "; is it a standby, or is default_transaction_read_only set?"
+                           : "";
+  return {Errc::unreachable, text.empty() ? "no connection" : first_line(text) + advice, where};
 }
 
 }  // namespace interlock::postgres

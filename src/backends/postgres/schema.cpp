@@ -52,14 +52,20 @@ Words of_leases() {
       {"first_look_ms", "1000"},
       {"session_parameters", "own bigint,"},
       {"inspect_parameters", "own bigint,"},
-      {"enter", ""},
+      // A pooler's session has whatever settings it has. A grant counts when it is on disk.
+      {"secure", "SET search_path = pg_catalog, pg_temp"},
+      {"enter",
+       "IF current_setting('synchronous_commit') = 'off' THEN"
+       " PERFORM set_config('synchronous_commit', 'on', true); END IF;"},
       {"own_session", ""},
       {"instead_in_session", ""},
       {"renew_in_session", ""},
       {"rehome", "home = own,"},
       {"granted", ""},
-      // A crash that loses these costs a wait and breaks nothing.
-      {"queued", "PERFORM set_config('synchronous_commit', 'off', true);"},
+      // A crash that loses these costs a wait and breaks nothing. A new place in the queue has drawn a
+      // number: the next grant may get one that is only known by the same record on disk.
+      {"queued",
+       "IF was_queued THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;"},
       {"released", "PERFORM set_config('synchronous_commit', 'off', true);"},
   });
   return words;
@@ -75,6 +81,7 @@ Words of_locks() {
       {"first_look_ms", "200"},  // a session that ended tells nobody
       {"session_parameters", "backend int, own bigint, title text,"},
       {"inspect_parameters", "backend int, own bigint,"},
+      {"secure", ""},  // its session is made for it
       {"enter", "PERFORM interlock.lock_enter(backend);"},
       // What was granted on a session that was lost is granted no more.
       {"own_session",
@@ -135,6 +142,7 @@ std::string schema_sql() {
 std::string make_schema_sql() {
   return fill_in(R"sql(DO $once$
 BEGIN
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   PERFORM pg_advisory_xact_lock({schema_lock});
   IF obj_description(to_regnamespace('interlock'), 'pg_namespace') = 'Interlock {version}' THEN
     RETURN;

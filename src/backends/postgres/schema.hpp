@@ -25,7 +25,7 @@ struct Hello {
 };
 /// Throws Error (refused) if the server is not one to work with.
 Hello read_hello(const PGresult& answer);
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 /// A place in the queue lasts three times as long. Those at its head look more often.
 inline constexpr Duration kHeartbeat = std::chrono::seconds(5);

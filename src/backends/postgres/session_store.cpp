@@ -94,6 +94,7 @@ SessionStore::SessionStore(Settings settings) : settings_(std::move(settings)) {
       steps.push_back("SELECT pg_terminate_backend(interlock.lock_backend(" +
                       std::to_string(before) + "), 1000)");
     }
+    steps.emplace_back(kTidy);
     return steps;
   });
   plan.on_close = [this](const Error&) { session_ended(); };

@@ -91,25 +91,45 @@ BEGIN
                  AND home <> own AND NOT interlock.lock_is_gone(home, own));
 END $$;
 
--- Gives back what this session has locked and no row tells of: a call failed half-way.
+-- Gives back what this session has locked and no row tells of: a call failed half-way. Such locks are
+-- counted, and nobody can see the count: so each is given back altogether, and taken again as often as
+-- rows tell of it. Nobody gets in between, as all who take it guard its rows first, or find one.
 CREATE OR REPLACE FUNCTION interlock.lock_settle(backend int, own bigint) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
   l record;
-  found_any int := 0;
+  ours bigint[];
+  rows bigint;
+  given_back int := 0;
 BEGIN
   PERFORM interlock.lock_enter(backend);
-  FOR l IN
-    SELECT (classid::bigint << 32) | objid::bigint AS id, p.mode = 'ExclusiveLock' AS exclusive
-    FROM pg_locks p
-    WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND p.pid = backend
-  LOOP
-    CONTINUE WHEN EXISTS (SELECT FROM interlock.locks k WHERE k.id = l.id AND k.line = 0
-                          AND k.home = own AND (k.taken = 'e') = l.exclusive);
-    PERFORM interlock.lock_drop(l.id, CASE WHEN l.exclusive THEN 'e' ELSE 's' END);
-    found_any := found_any + 1;
+  SELECT coalesce(array_agg(DISTINCT id), '{}') INTO ours FROM interlock.lock_session(backend);
+  PERFORM interlock.guard(ours);
+  FOR l IN SELECT * FROM interlock.lock_session(backend) WHERE id = ANY (ours) LOOP
+    WHILE EXISTS (SELECT FROM interlock.lock_session(backend) s WHERE s.id = l.id AND s.how = l.how) LOOP
+      PERFORM interlock.lock_drop(l.id, l.how);
+      given_back := given_back + 1;
+    END LOOP;
+    SELECT count(*) INTO rows FROM interlock.locks k
+    WHERE k.id = l.id AND k.line = 0 AND k.home = own AND k.taken = l.how;
+    FOR i IN 1..rows LOOP
+      IF interlock.lock_take(l.id, l.how) THEN
+        given_back := given_back - 1;
+      ELSE  -- another program was quicker
+        DELETE FROM interlock.locks WHERE id = l.id AND line = 0 AND home = own AND taken = l.how;
+        EXIT;
+      END IF;
+    END LOOP;
   END LOOP;
-  RETURN found_any;
+  RETURN given_back;
 END $$;
+
+-- The users' locks that a session has: e or s.
+CREATE OR REPLACE FUNCTION interlock.lock_session(backend int) RETURNS TABLE (id bigint, how text) LANGUAGE sql AS $$
+  SELECT (classid::bigint << 32) | objid::bigint, CASE WHEN mode = 'ExclusiveLock' THEN 'e' ELSE 's' END
+  FROM pg_locks
+  WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid = backend
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+$$;
 
 -- A hold of this session whose time has come by its client's clock. Answers how many microseconds are
 -- left, if it was renewed by another client meanwhile; 0: it is over.
@@ -131,4 +151,19 @@ BEGIN
     PERFORM interlock.lock_wake_next(h.id, clock_timestamp());
   END LOOP;
   RETURN 0;
+END $$;
+
+-- Rows that mean nothing any more, of names that nobody has asked for since. Some at a time, and none that
+-- anybody is at.
+CREATE OR REPLACE FUNCTION interlock.tidy() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  DELETE FROM interlock.leases WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM interlock.leases WHERE expires < clock_timestamp() - interval '1 minute'
+    LIMIT 1000 FOR UPDATE SKIP LOCKED));
+  DELETE FROM interlock.locks WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM interlock.locks WHERE expires < clock_timestamp() - interval '1 minute'
+      AND interlock.lock_is_gone(home, 0)
+    LIMIT 1000 FOR UPDATE SKIP LOCKED));
+EXCEPTION WHEN OTHERS THEN
+  NULL;  -- without the right to it, others do it
 END $$;

@@ -135,13 +135,13 @@ RETURNS bigint LANGUAGE sql AS $$
 $$;
 
 -- acquire. Answers, as words:
---   granted FENCE…      queued PLACE MICROSECONDS      busy      lost
+--   granted FENCE...      queued PLACE MICROSECONDS      busy      lost
 --   wrong PART MODE CAPACITY LABEL
 CREATE OR REPLACE FUNCTION interlock.{kind}_acquire({session_parameters}
   by_owner uuid, ids bigint[], names text, modes text, counts bigint[], capacities bigint[],
   ancestors text, ttl_us bigint, may_queue boolean, instead uuid, of_priority bigint,
   of_identity text, of_label text, of_host text, of_pid bigint, of_tied boolean)
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql {secure} AS $$
 DECLARE
   n int := cardinality(ids);
   none CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
@@ -194,7 +194,8 @@ BEGIN
        AND (first.owner = ahead.owner OR ahead.owner = by_owner)
        AND NOT interlock.{kind}_is_gone(first.home, own) THEN
       IF NOT may_queue THEN RETURN 'busy'; END IF;
-      IF ahead.owner = by_owner THEN
+      was_queued := ahead.owner = by_owner;
+      IF was_queued THEN
         UPDATE interlock.{table} SET expires = at + interval '{ticket_ms} ms', home = own
         WHERE owner = by_owner AND id = ids[1] AND line = 2;
       ELSE
@@ -406,11 +407,11 @@ BEGIN
   RETURN r;
 END $$;
 
--- renew: granted FENCE…, or lost.
+-- renew: granted FENCE..., or lost.
 CREATE OR REPLACE FUNCTION interlock.{kind}_renew({session_parameters}
   by_owner uuid, ids bigint[], ttl_us bigint, of_identity text, of_label text, of_host text,
   of_pid bigint, of_tied boolean)
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql {secure} AS $$
 DECLARE
   at timestamptz;
 BEGIN
@@ -428,7 +429,7 @@ END $$;
 
 -- release: forgets this owner. Answers granted if it held, queued if it waited, else lost.
 CREATE OR REPLACE FUNCTION interlock.{kind}_release({session_parameters} by_owner uuid, ids bigint[])
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql {secure} AS $$
 DECLARE
   r interlock.{table};
   at timestamptz;
@@ -466,7 +467,7 @@ END $$;
 CREATE OR REPLACE FUNCTION interlock.{kind}_inspect({inspect_parameters} ids bigint[], beginning text)
 RETURNS TABLE (resource text, line smallint, owner uuid, mode text, slots bigint, capacity bigint,
   ancestor boolean, priority bigint, fence bigint, age_us bigint, left_us bigint, identity text,
-  label text, host text, pid bigint, tied boolean) LANGUAGE plpgsql AS $$
+  label text, host text, pid bigint, tied boolean) LANGUAGE plpgsql {secure} AS $$
 DECLARE
   at timestamptz := clock_timestamp();
 BEGIN

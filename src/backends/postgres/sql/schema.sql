@@ -9,7 +9,8 @@ CREATE SEQUENCE IF NOT EXISTS interlock.numbers AS bigint CACHE 1;
 DO $$
 BEGIN
   IF NOT (SELECT is_called FROM interlock.numbers) THEN
-    PERFORM setval('interlock.numbers', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+    PERFORM setval('interlock.numbers'::regclass,
+                   (extract(epoch FROM clock_timestamp()) * 1000000::numeric)::bigint);
   END IF;
 END $$;
 
