@@ -242,6 +242,7 @@ int top(const Arguments& arguments) {
   add_duration(parser, "--interval", "How often to look (default: 1s)",
                [&](Duration value) { interval = value; });
   std::vector<std::string> names;
+  names.reserve(kOrders.size());
   for (const auto& order : kOrders) names.emplace_back(order.name);
   parser.add_option("--sort", by, "By waiting (default), longest, oldest, changes or name")
       ->type_name("KEY")
