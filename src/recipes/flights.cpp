@@ -217,8 +217,10 @@ std::optional<std::string> Flights::pursue(Flight& flight) {
       waited = true;
       lease = lock.read(stop);
     }
-    if (auto cached = workshop_.look(flight.key); cached && will_do(flight, *cached))
+    if (auto cached = workshop_.look(flight.key); cached && will_do(flight, *cached)) {
+      if (waited) workshop_.found(flight.key, BootClock::now() - began);
       return std::move(*cached).value();
+    }
     if (waited) {
       workshop_.check_failure(flight.key, began);
       // Of those who found nothing, one goes on, and the others wait for it.

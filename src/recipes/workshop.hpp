@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "interlock/mutex.hpp"
+#include "interlock/observer.hpp"
 #include "interlock/rw_lock.hpp"
 #include "interlock/single_flight.hpp"
 #include "recipes/cached.hpp"
@@ -41,6 +42,10 @@ class Workshop {
   /// Throws GenerationFailed if it is known that a generator in another process threw since then.
   void check_failure(const std::string& key, TimePoint since) const;
 
+  /// Another process made it, while this one waited: for those who watch.
+  void found(const std::string& key, Duration waited) const {
+    client_.tell(Event::found, lock_name(key), waited);
+  }
   /// Something that is no caller's error.
   void problem(const std::string& key, std::exception_ptr what) const noexcept;
 

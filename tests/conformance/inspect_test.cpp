@@ -1,4 +1,5 @@
-// Who holds what, who waits, and since when; and that an idle store is empty.
+// Who holds what, who waits, and since when; and that an idle store is empty. Row 3.6: host and process are
+// shown, and the owner is not to be guessed from them.
 #include "conformance/suite.hpp"
 
 namespace interlock::conformance {

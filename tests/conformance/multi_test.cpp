@@ -1,4 +1,4 @@
-// Rule 2: a claim on several resources is granted whole, or not at all.
+// Rule 2: a claim on several resources is granted whole, or not at all. Row 0.10: in whatever order.
 #include <algorithm>
 #include <atomic>
 

@@ -1,4 +1,5 @@
-// Rule 3: first come, first served; priority first where one is given.
+// Rule 3: first come, first served; priority first where one is given. Row 0.12 begins here: renewal is in
+// time_test.cpp, semaphores and readers have files of their own, Redlock is a store.
 #include <mutex>
 
 #include "conformance/seam.hpp"

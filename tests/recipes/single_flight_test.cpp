@@ -1,3 +1,4 @@
+// Row 3.2: look, lock, look again, generate, store; force, exists, remove.
 #include "interlock/single_flight.hpp"
 
 #include <atomic>
