@@ -70,7 +70,7 @@ same "$(remaining b)" False
 let_go
 
 it "tells more if the file says so"
-printf '{"url": "file://%s/locks", "logLevel": "info"}' "$work" >interlock.json
+printf '{"url": "file://%s/locks", "logLevel": "debug"}' "$work" >interlock.json
 expect 0 "$INTERLOCK" run a -- true
 contains "$err" granted
 

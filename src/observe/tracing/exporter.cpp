@@ -20,8 +20,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string either(const std::string& first, std::string second) {
-  return first.empty() ? std::move(second) : first;
+std::string either(const std::string& first, const std::string& second) {
+  return first.empty() ? second : first;
 }
 
 std::string address(const std::string& endpoint) {

@@ -65,7 +65,10 @@ HttpPost::HttpPost(const std::string& url, const std::map<std::string, std::stri
   }
   handle_->headers.add("Content-Type: application/json");
   handle_->headers.add("Expect:");  // no asking beforehand
-  for (const auto& [name, value] : headers) handle_->headers.add(name + ": " + value);
+  for (const auto& [name, value] : headers) {
+    auto line = name;
+    handle_->headers.add(line.append(": ").append(value));
+  }
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, handle_->headers.list);
