@@ -17,7 +17,7 @@ class Counting final : public Observer {
   [[nodiscard]] int count(Event event) const { return counts_.at(static_cast<std::size_t>(event)); }
 
  private:
-  std::array<std::atomic<int>, 16> counts_{};
+  std::array<std::atomic<int>, 32> counts_{};
 };
 
 TEST_P(Destructors, AReleaseThatFailsIsReportedAndEndedByTheTtl) {
