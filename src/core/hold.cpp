@@ -12,6 +12,8 @@ namespace interlock::core {
 
 namespace {
 
+std::string why_of(const Answer& answer) { return answer.why ? answer.why->message() : ""; }
+
 constexpr Duration kFirstPause = std::chrono::milliseconds(20);
 constexpr Duration kLongestPause = std::chrono::milliseconds(250);
 
@@ -166,7 +168,8 @@ void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) 
         if (self->generation_ != generation || (self->changing_ && answer.verdict == Verdict::lost))
           return;
         const auto now = self->engine_->now();
-        const auto step = self->machine_.renewed(now, sent, claim.ttl, answer.verdict);
+        const auto step =
+            self->machine_.renewed(now, sent, claim.ttl, answer.verdict, why_of(answer));
         self->tell_renewed(claim, self->machine_.valid_until() - now, answer);
         self->perform(step, relock);
       });
@@ -204,7 +207,7 @@ bool Hold::renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock) {
   lock.lock();
   if (generation_ == generation) {
     const auto now = engine_->now();
-    const auto step = machine_.renewed(now, sent, claim_.ttl, answer.verdict);
+    const auto step = machine_.renewed(now, sent, claim_.ttl, answer.verdict, why_of(answer));
     tell_renewed(claim_, machine_.valid_until() - now, answer);
     perform(step, lock);
   } else {

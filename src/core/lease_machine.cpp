@@ -49,10 +49,10 @@ LeaseMachine::Step LeaseMachine::renew_now(TimePoint now) {
 }
 
 LeaseMachine::Step LeaseMachine::renewed(TimePoint now, TimePoint sent, Duration ttl,
-                                         Verdict verdict) {
+                                         Verdict verdict, const std::string& why) {
   if (state_ != LeaseState::held) return {};
   if (now >= valid_until_) return tick(now);  // too late, whatever it says
-  if (verdict == Verdict::lost) return taken(now);
+  if (verdict == Verdict::lost) return taken(now, why);
   const bool renewing = renew_at_ != TimePoint::max();
   if (verdict == Verdict::granted) {
     valid_until_ = std::max(valid_until_, sent + ttl - plan_.drift(ttl));
@@ -68,10 +68,11 @@ LeaseMachine::Step LeaseMachine::hurry(TimePoint now) {
   return renew_now(now);
 }
 
-LeaseMachine::Step LeaseMachine::taken(TimePoint) {
+LeaseMachine::Step LeaseMachine::taken(TimePoint, const std::string& why) {
   if (state_ != LeaseState::held) return {};
-  return lose(
-      "the store says that it is not held any more: broken by someone, or the store lost it", true);
+  return lose("the store says that it is not held any more: " +
+                  (why.empty() ? "broken by someone, or the store lost it" : why),
+              true);
 }
 
 LeaseMachine::Step LeaseMachine::lose(std::string reason, bool forget) {

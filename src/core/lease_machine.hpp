@@ -48,11 +48,12 @@ class LeaseMachine {
 
   Step tick(TimePoint now);
   /// `sent` and `ttl` as they were when the renewal was sent.
-  Step renewed(TimePoint now, TimePoint sent, Duration ttl, Verdict verdict);
+  Step renewed(TimePoint now, TimePoint sent, Duration ttl, Verdict verdict,
+               const std::string& why = {});
   /// Renew as soon as possible: somebody hinted that something happened.
   Step hurry(TimePoint now);
-  /// The store says that it is not ours any more.
-  Step taken(TimePoint now);
+  /// The store says that it is not ours any more, and why if it knows.
+  Step taken(TimePoint now, const std::string& why = {});
   /// From now on renewals ask for this TTL.
   void set_ttl(Duration ttl) { plan_.ttl = ttl; }
   void stop_renewing();

@@ -97,7 +97,7 @@ SessionStore::SessionStore(Settings settings) : settings_(std::move(settings)) {
     steps.emplace_back(kTidy);
     return steps;
   });
-  plan.on_close = [this](const Error&) { session_ended(); };
+  plan.on_close = [this](const Error& why) { session_ended(why); };
   plan.on_notify = [this](const std::string& payload) {
     if (const auto owner = owner_of(payload); !owner.empty() && wake_) wake_(owner);
   };
@@ -135,7 +135,14 @@ void SessionStore::acquire(const Claim& claim, bool queue, Call call, Reply repl
 }
 
 void SessionStore::renew(const Claim& claim, Call call, Reply reply) {
-  if (lost(claim.owner)) return reply({.verdict = Verdict::lost});
+  if (lost(claim.owner)) {
+    Answer answer{.verdict = Verdict::lost};
+    {
+      const std::lock_guard lock(mutex_);
+      answer.why = why_ended_;
+    }
+    return reply(std::move(answer));
+  }
   Parameters parameters{""};
   add_renew(parameters, claim, settings_.prefix);
   ask(verbs().renew, std::move(parameters), call,
@@ -252,10 +259,12 @@ bool SessionStore::lost(const Owner& owner) {
   return it != holds_.end() && it->second.lost;
 }
 
-void SessionStore::session_ended() {
+void SessionStore::session_ended(const Error& why) {
   std::vector<Owner> owners;
   {
     const std::lock_guard lock(mutex_);
+    why_ended_.emplace(Errc::lost, "the session with the server has ended (" + why.message() + ")",
+                       Error::Where{.resource = {}, .node = settings_.where, .maybe_held = false});
     for (auto& [owner, hold] : holds_) {
       if (!hold.sure || hold.lost) continue;
       hold.lost = true;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -50,7 +51,7 @@ class SessionStore final : public Backend {
   void set_end(const Owner& owner, Hold& hold, TimePoint ends);
   void forget(const Owner& owner);
   [[nodiscard]] bool lost(const Owner& owner);
-  void session_ended();
+  void session_ended(const Error& why);
   void expire(const Owner& owner, const std::string& ids);
   /// A call failed half-way: gives back what it may have locked.
   void clean_up();
@@ -68,6 +69,7 @@ class SessionStore final : public Backend {
   // Guarded by the mutex:
   std::unordered_map<Owner, Hold> holds_;
   std::multimap<TimePoint, Owner> ends_;
+  std::optional<Error> why_ended_;  ///< the last session
 };
 
 }  // namespace interlock::postgres
