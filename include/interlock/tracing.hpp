@@ -53,7 +53,7 @@ struct TracingOptions {
 class Tracing final : public Observer {
  public:
   /// Throws Error (invalid) if the endpoint is no http: or https: URL.
-  explicit Tracing(TracingOptions options = {});
+  explicit Tracing(const TracingOptions& options = {});
   ~Tracing() override;
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;

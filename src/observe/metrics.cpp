@@ -87,6 +87,8 @@ Ended ended(const Observation& seen) noexcept {
 class Metrics::Table {
  public:
   struct Series {
+    Series(std::string_view of_store, std::string_view of_group)
+        : store(of_store), group(of_group) {}
     const std::string store;
     const std::string group;
     std::array<Count, kEnded.size()> acquisitions{};
@@ -144,8 +146,7 @@ class Metrics::Table {
       if (found == owned_.end() && owned_.size() == owned_.capacity()) found = owned_.end() - 1;
     }
     if (found != owned_.end()) return **found;
-    owned_.push_back(std::unique_ptr<Series>(
-        new Series{.store = std::string(store), .group = std::string(group)}));
+    owned_.push_back(std::make_unique<Series>(store, group));
     for (auto i = std::hash<std::string_view>{}(group);; ++i) {
       Series* nobody = nullptr;
       if (slots_[i % slots_.size()].compare_exchange_strong(nobody, owned_.back().get(),

@@ -23,8 +23,10 @@ std::string said(PGconn* connection) {
 void finish(Request& request, Outcome outcome, Finished& finished) {
   if (std::exchange(request.urgent, false)) ++finished.urgent;
   if (!request.done) return;
-  finished.list.push_back([done = std::exchange(request.done, {}),
-                           outcome = std::move(outcome)]() mutable { done(std::move(outcome)); });
+  finished.list.emplace_back(
+      [done = std::exchange(request.done, {}), outcome = std::move(outcome)]() mutable {
+        done(std::move(outcome));
+      });
 }
 
 }  // namespace
@@ -107,7 +109,7 @@ void Link::greet(const PGresult* answer, Finished& finished) {
   if (PQenterPipelineMode(connection_.get()) == 0) throw unreachable("no pipeline");
   state_ = State::open;
   pause_ = {};
-  if (plan_.on_open) finished.list.push_back(plan_.on_open);
+  if (plan_.on_open) finished.list.emplace_back(plan_.on_open);
 }
 
 void Link::take_greeting(Finished& finished) {
@@ -233,7 +235,7 @@ void Link::receive(Finished& finished) {
   while (PGnotify* raw = PQnotifies(connection_.get())) {
     const std::unique_ptr<PGnotify, decltype(&PQfreemem)> message(raw, PQfreemem);
     if (!plan_.on_notify) continue;
-    finished.list.push_back(
+    finished.list.emplace_back(
         [tell = plan_.on_notify, payload = std::string(message->extra)] { tell(payload); });
   }
 }
@@ -273,7 +275,7 @@ void Link::drop(const Error& why, TimePoint now, Finished& finished) {
   greeting_.reset();
   state_ = State::down;
   pooled_ = false;
-  if (plan_.on_close) finished.list.push_back([tell = plan_.on_close, why] { tell(why); });
+  if (plan_.on_close) finished.list.emplace_back([tell = plan_.on_close, why] { tell(why); });
   // Each of us at another time, so that a server that comes back is not overrun.
   pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);
   const auto half = pause_.count() / 2;

@@ -51,7 +51,7 @@ class Tracing::Pending {
   std::unordered_map<Owner, Span> spans_;
 };
 
-Tracing::Tracing(TracingOptions options)
+Tracing::Tracing(const TracingOptions& options)
     : epoch_(core::fork_epoch()),
       parent_(options.parent),
       pending_(std::make_unique<Pending>()),
