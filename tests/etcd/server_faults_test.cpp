@@ -195,6 +195,79 @@ TEST_F(ServerFaults, ALostAnswerIsSettledByAskingAgain) {
   EXPECT_EQ(waiting.lease().owner(), owner);
 }
 
+// A request that hangs on the way to one member, so that it is sent to another one; and then it
+// arrives after all. Both ways end at the same server.
+class LateCopies : public ServerFaults {
+ protected:
+  LateCopies() {
+    // The client waits for something, and so has what a waiter needs.
+    waiting_.emplace(queue_up(Mutex(locks_, "busy", patient())));
+    slow_.keep(servers::Proxy::to_server, "r\thx");
+  }
+  void arrives() {
+    const auto before = slow_.passed(servers::Proxy::to_client);
+    slow_.deliver();
+    EXPECT_TRUE(eventually([&] { return slow_.passed(servers::Proxy::to_client) > before; }));
+  }
+  /// The lock is free, and stays so.
+  void expect_free() {
+    auto next = Mutex(connect(url()), "r", patient()).try_acquire_for(kPatience / 4);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(holders("r"), 1);
+    EXPECT_EQ(waiters("r"), 0);
+    next->release();
+    EXPECT_TRUE(Mutex(connect(url()), "r").try_acquire());
+  }
+
+  servers::Proxy slow_{servers().port()};
+  servers::Proxy good_{servers().port()};
+  const Client locks_ =
+      connect(url_of(slow_) + ",127.0.0.1:" + std::to_string(good_.port()) + "?timeout=4s");
+  Lease busy_ = Mutex(connect(url()), "busy", patient()).acquire();
+  std::optional<Waiting> waiting_;
+};
+
+// Expected: it does not get in line for what it has.
+TEST_F(LateCopies, OneThatArrivesWhileItIsHeldDoesNothing) {
+  auto lease = Mutex(locks_, "r", patient()).acquire();
+  ASSERT_EQ(slow_.faults(), 1);
+  arrives();
+  EXPECT_TRUE(still_held(lease));
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  expect_free();
+}
+
+// Expected: it does not take the lock for somebody who has given it back.
+TEST_F(LateCopies, OneThatArrivesAfterTheReleaseDoesNothing) {
+  Mutex(locks_, "r", patient()).acquire().release();
+  ASSERT_EQ(slow_.faults(), 1);
+  arrives();
+  expect_free();
+}
+
+// Expected: nor for somebody who was told "no".
+TEST_F(LateCopies, OneThatArrivesAfterItWasBusyDoesNothing) {
+  auto lease = Mutex(connect(url()), "r", patient()).acquire();
+  EXPECT_FALSE(Mutex(locks_, "r").try_acquire());
+  ASSERT_EQ(slow_.faults(), 1);
+  lease.release();
+  arrives();
+  expect_free();
+}
+
+// Expected: nor for somebody who has given up.
+TEST_F(LateCopies, OneThatArrivesAfterItWasGivenUpDoesNothing) {
+  good_.stall(servers::Proxy::to_server);
+  EXPECT_THROW(static_cast<void>(Mutex(locks_, "r").try_acquire()), Error);
+  ASSERT_EQ(slow_.faults(), 1);
+  good_.flow();
+  EXPECT_TRUE(eventually([&] {  // its client takes it back
+    return !servers().ctl({"get", "--prefix", "interlock/\tr"}).empty();
+  }));
+  arrives();
+  expect_free();
+}
+
 TEST_F(ServerFaults, AnIdleStoreIsEmpty) {
   {
     const auto locks = connect(url());
