@@ -45,7 +45,7 @@ TEST_F(ServerFaults, AServerThatStaysDownIsUnreachableAndTheHolderIsToldInTime) 
     } catch (const Error& error) {
       EXPECT_EQ(error.errc(), Errc::unreachable);
       EXPECT_EQ(error.resource(), "r");
-      EXPECT_EQ(error.node(), servers().address());
+      EXPECT_EQ(error.node(), servers().url());
     }
   }
   EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
@@ -266,6 +266,43 @@ TEST_F(LateCopies, OneThatArrivesAfterItWasGivenUpDoesNothing) {
   }));
   arrives();
   expect_free();
+}
+
+// All data is lost, and revisions begin anew. Expected: somebody who knew the lock before does not take
+// its new holder for a dead one.
+TEST_F(ServerFaults, AfterALossOfDataTheNewHolderIsNotTakenForDead) {
+  const auto old = connect(url());
+  const Mutex mutex(old, "r");
+  {
+    const auto held = Mutex(connect(url()), "r").acquire();
+    EXPECT_FALSE(mutex.try_acquire());
+  }
+  servers().lose_data();
+  const auto next = Mutex(connect(url()), "r", patient(5s)).acquire();
+  std::this_thread::sleep_for(5500ms);  // longer than its TTL, since it was first seen
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(mutex.try_acquire());
+  EXPECT_TRUE(next);
+}
+
+// Expected: it hides no other lock. Whoever asks for that very one is told.
+TEST_F(ServerFaults, AForeignValueHidesNoOtherLock) {
+  const auto locks = connect(url());
+  const auto lease = Mutex(locks, "r").acquire();
+  servers().ctl({"put", "interlock/broken\thx", "something else"});
+  const auto all = locks.inspect({}).resources;
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_EQ(all.front().resource, "r");
+  const auto expect_told = [](const auto& ask) {
+    try {
+      ask();
+      ADD_FAILURE() << "it can't be read";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::corrupt);
+      EXPECT_NE(std::string(error.what()).find("interlock/broken"), std::string::npos);
+    }
+  };
+  expect_told([&] { static_cast<void>(locks.inspect({.resources = {"broken"}})); });
+  expect_told([&] { static_cast<void>(Mutex(locks, "broken").try_acquire()); });
 }
 
 TEST_F(ServerFaults, AnIdleStoreIsEmpty) {

@@ -45,7 +45,7 @@ Store::Store(Settings settings)
                 .check = [this](const Owner& owner, const Target& target) { check(owner, target); },
                 .written =
                     [this](const wire::KeyValue& kv) {
-                      sightings_.see(kv.key(), kv.mod_revision(), BootClock::now());
+                      sightings_.see(kv.key(), kv.mod_revision(), kv.value(), BootClock::now());
                     }}) {
   sink_ = [](const Owner&) {};
   traits_.name = "etcd";
@@ -325,10 +325,12 @@ void Store::inspect(const Query& query, Call call, Report report) {
   for (const auto& resource : query.resources) ops.push_back(read(keys_.row(resource)));
   if (ops.empty()) ops.push_back(read(keys_.all(query.prefix)));
   rpc_.txn(transaction({}, std::move(ops)), call,
-           [this, report = std::move(report)](const Txn& outcome, Call) {
+           [this, everything = query.resources.empty(), report = std::move(report)](
+               const Txn& outcome, Call) {
              if (outcome.failure) return report({.resources = {}, .why = outcome.failure->error});
              try {
                Rows rows(keys_, sightings_, BootClock::now());
+               if (everything) rows.pass_over_broken();
                rows.add(outcome.response);
                Snapshot snapshot{.resources = rows.table().inspect({}, rows.now())};
                for (auto& state : snapshot.resources) {

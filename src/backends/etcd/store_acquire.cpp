@@ -156,7 +156,7 @@ void Store::still_in_line(const AskPtr& ask, const Wait& wait, Call call) {
          const auto now = BootClock::now();
          Answer same_place{.verdict = Verdict::queued, .place = wait.place};
          if (wait.ahead->written != 0) {
-           sightings_.see(wait.ahead->key, wait.ahead->written, now);
+           sightings_.see_again(wait.ahead->key, now);
            same_place.look_again = std::max(Duration::zero(), wait.ahead->expires - now);
          }
          ask->reply(std::move(same_place));
@@ -171,11 +171,11 @@ void Store::now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnRespo
   each_key(response, [&](const wire::KeyValue& kv) {
     const auto value = decode(kv.value(), now, kv.key());
     in_the_way = identity.empty() || value.record.who->identity != identity;
-    wait.ahead =
-        Wait::Ahead{.key = kv.key(),
-                    .created = kv.create_revision(),
-                    .written = kv.mod_revision(),
-                    .expires = sightings_.see(kv.key(), kv.mod_revision(), now) + value.ttl};
+    wait.ahead = Wait::Ahead{
+        .key = kv.key(),
+        .created = kv.create_revision(),
+        .written = kv.mod_revision(),
+        .expires = sightings_.see(kv.key(), kv.mod_revision(), kv.value(), now) + value.ttl};
   });
   if (!in_the_way) return look(ask, call);
   if (wait.place > 0) --wait.place;
