@@ -221,7 +221,9 @@ class Rpc::Impl {
     login->authenticated = true;
     login->then = [this, job](const Outcome<wire::AuthenticateResponse>& outcome, Call call) {
       job->call = call;
-      if (outcome.failure) return job->then({.failure = outcome.failure}, call);
+      if (outcome.failure)
+        return job->then({.failure = outcome.failure, .response = {}, .repeated = job->repeated},
+                         call);
       {
         const std::lock_guard lock(mutex_);
         token_ = outcome.response.token();
