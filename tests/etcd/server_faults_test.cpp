@@ -45,7 +45,7 @@ TEST_F(ServerFaults, AServerThatStaysDownIsUnreachableAndTheHolderIsToldInTime) 
     } catch (const Error& error) {
       EXPECT_EQ(error.errc(), Errc::unreachable);
       EXPECT_EQ(error.resource(), "r");
-      EXPECT_EQ(error.node(), servers().address());
+      EXPECT_EQ(error.node(), servers().url());
     }
   }
   EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
@@ -193,6 +193,116 @@ TEST_F(ServerFaults, ALostAnswerIsSettledByAskingAgain) {
   proxy.flow();
   proxy.cut();
   EXPECT_EQ(waiting.lease().owner(), owner);
+}
+
+// A request that hangs on the way to one member, so that it is sent to another one; and then it
+// arrives after all. Both ways end at the same server.
+class LateCopies : public ServerFaults {
+ protected:
+  LateCopies() {
+    // The client waits for something, and so has what a waiter needs.
+    waiting_.emplace(queue_up(Mutex(locks_, "busy", patient())));
+    slow_.keep(servers::Proxy::to_server, "r\thx");
+  }
+  void arrives() {
+    const auto before = slow_.passed(servers::Proxy::to_client);
+    slow_.deliver();
+    EXPECT_TRUE(eventually([&] { return slow_.passed(servers::Proxy::to_client) > before; }));
+  }
+  /// The lock is free, and stays so.
+  void expect_free() {
+    auto next = Mutex(connect(url()), "r", patient()).try_acquire_for(kPatience / 4);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(holders("r"), 1);
+    EXPECT_EQ(waiters("r"), 0);
+    next->release();
+    EXPECT_TRUE(Mutex(connect(url()), "r").try_acquire());
+  }
+
+  servers::Proxy slow_{servers().port()};
+  servers::Proxy good_{servers().port()};
+  const Client locks_ =
+      connect(url_of(slow_) + ",127.0.0.1:" + std::to_string(good_.port()) + "?timeout=4s");
+  Lease busy_ = Mutex(connect(url()), "busy", patient()).acquire();
+  std::optional<Waiting> waiting_;
+};
+
+// Expected: it does not get in line for what it has.
+TEST_F(LateCopies, OneThatArrivesWhileItIsHeldDoesNothing) {
+  auto lease = Mutex(locks_, "r", patient()).acquire();
+  ASSERT_EQ(slow_.faults(), 1);
+  arrives();
+  EXPECT_TRUE(still_held(lease));
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  expect_free();
+}
+
+// Expected: it does not take the lock for somebody who has given it back.
+TEST_F(LateCopies, OneThatArrivesAfterTheReleaseDoesNothing) {
+  Mutex(locks_, "r", patient()).acquire().release();
+  ASSERT_EQ(slow_.faults(), 1);
+  arrives();
+  expect_free();
+}
+
+// Expected: nor for somebody who was told "no".
+TEST_F(LateCopies, OneThatArrivesAfterItWasBusyDoesNothing) {
+  auto lease = Mutex(connect(url()), "r", patient()).acquire();
+  EXPECT_FALSE(Mutex(locks_, "r").try_acquire());
+  ASSERT_EQ(slow_.faults(), 1);
+  lease.release();
+  arrives();
+  expect_free();
+}
+
+// Expected: nor for somebody who has given up.
+TEST_F(LateCopies, OneThatArrivesAfterItWasGivenUpDoesNothing) {
+  good_.stall(servers::Proxy::to_server);
+  EXPECT_THROW(static_cast<void>(Mutex(locks_, "r").try_acquire()), Error);
+  ASSERT_EQ(slow_.faults(), 1);
+  good_.flow();
+  EXPECT_TRUE(eventually([&] {  // its client takes it back
+    return !servers().ctl({"get", "--prefix", "interlock/\tr"}).empty();
+  }));
+  arrives();
+  expect_free();
+}
+
+// All data is lost, and revisions begin anew. Expected: somebody who knew the lock before does not take
+// its new holder for a dead one.
+TEST_F(ServerFaults, AfterALossOfDataTheNewHolderIsNotTakenForDead) {
+  const auto old = connect(url());
+  const Mutex mutex(old, "r");
+  {
+    const auto held = Mutex(connect(url()), "r").acquire();
+    EXPECT_FALSE(mutex.try_acquire());
+  }
+  servers().lose_data();
+  const auto next = Mutex(connect(url()), "r", patient(5s)).acquire();
+  std::this_thread::sleep_for(5500ms);  // longer than its TTL, since it was first seen
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(mutex.try_acquire());
+  EXPECT_TRUE(next);
+}
+
+// Expected: it hides no other lock. Whoever asks for that very one is told.
+TEST_F(ServerFaults, AForeignValueHidesNoOtherLock) {
+  const auto locks = connect(url());
+  const auto lease = Mutex(locks, "r").acquire();
+  servers().ctl({"put", "interlock/broken\thx", "something else"});
+  const auto all = locks.inspect({}).resources;
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_EQ(all.front().resource, "r");
+  const auto expect_told = [](const auto& ask) {
+    try {
+      ask();
+      ADD_FAILURE() << "it can't be read";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::corrupt);
+      EXPECT_NE(std::string(error.what()).find("interlock/broken"), std::string::npos);
+    }
+  };
+  expect_told([&] { static_cast<void>(locks.inspect({.resources = {"broken"}})); });
+  expect_told([&] { static_cast<void>(Mutex(locks, "broken").try_acquire()); });
 }
 
 TEST_F(ServerFaults, AnIdleStoreIsEmpty) {

@@ -60,6 +60,13 @@ class EtcdServer {
     launch();
     wait();
   }
+  /// Comes back with nothing.
+  void lose_data() {
+    stop(SIGKILL);
+    std::filesystem::remove_all(directory_.path() / "data");
+    launch();
+    wait();
+  }
   void launch() {
     const auto own = plan_.scheme + "://" + address();
     const auto peer = "http://127.0.0.1:" + std::to_string(plan_.peer_port);

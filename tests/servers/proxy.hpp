@@ -78,6 +78,20 @@ class Proxy {
       rules_.at(way).drops = times;
     });
   }
+  /// Keeps what contains this text, once, and loses what comes after it on that connection: its
+  /// sender may give it up, and nobody will know, until `deliver`.
+  void keep(Way way, std::string text) {
+    order([&] { rules_.at(way).kept = std::move(text); });
+  }
+  /// What was kept arrives now. (That connection stays deaf.)
+  void deliver() {
+    order([this] {
+      for (auto& pair : pairs_) {
+        if (!pair.deaf) continue;
+        send_all(pair, pair.to, std::exchange(pair.kept, {}));
+      }
+    });
+  }
   /// Nothing passes this way until `flow`; or it passes, and is forgotten: `swallow`.
   void stall(Way way) {
     order([&] { rules_.at(way).stalled = true; });
@@ -103,6 +117,7 @@ class Proxy {
     std::uint64_t left = kAll;
     std::string cut_at{};
     std::string lost{};
+    std::string kept{};
     int drops = 0;
     bool stalled = false;
     bool swallowed = false;
@@ -111,6 +126,9 @@ class Proxy {
     int client;
     int server;
     bool over = false;
+    bool deaf = false;  ///< something was kept, on the way to `to`
+    int to = -1;
+    std::string kept{};
   };
 
   static sockaddr_in loopback(int port) {
@@ -162,7 +180,15 @@ class Proxy {
     }
     std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
     auto& rules = rules_.at(way);
-    if (rules.swallowed) return;
+    if (rules.swallowed || (pair.deaf && pair.to == to)) return;
+    if (!rules.kept.empty() && bytes.find(rules.kept) != std::string_view::npos) {
+      rules.kept.clear();
+      pair.deaf = true;
+      pair.to = to;
+      pair.kept = bytes;
+      ++faults_;
+      return;
+    }
     if (rules.drops > 0 && bytes.find(rules.lost) != std::string_view::npos) {
       --rules.drops;
       ++faults_;
@@ -187,6 +213,10 @@ class Proxy {
       }
     }
     passed_.at(way) += bytes.size();
+    send_all(pair, to, bytes);
+  }
+
+  static void send_all(Pair& pair, int to, std::string_view bytes) {
     while (!bytes.empty()) {
       const auto put = ::send(to, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (put <= 0) {

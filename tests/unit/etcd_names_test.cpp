@@ -100,11 +100,35 @@ TEST(EtcdRecords, WhatIsNoneIsAnErrorThatNamesTheKey) {
 TEST(EtcdSightings, CountFromWhenAKeyWasFirstSeenAsItIs) {
   Sightings sightings;
   const auto start = BootClock::now();
-  EXPECT_EQ(sightings.see("k", 5, start), start);
-  EXPECT_EQ(sightings.see("k", 5, start + 1s), start);
-  EXPECT_EQ(sightings.see("k", 6, start + 2s), start + 2s) << "renewed";
-  EXPECT_EQ(sightings.see("k", 5, start + 3s), start + 2s) << "an older answer came later";
-  EXPECT_EQ(sightings.see("other", 5, start + 3s), start + 3s);
+  EXPECT_EQ(sightings.see("k", 5, "a", start), start);
+  EXPECT_EQ(sightings.see("k", 5, "a", start + 1s), start);
+  EXPECT_EQ(sightings.see("k", 6, "a", start + 2s), start + 2s) << "renewed";
+  sightings.see_again("k", start + 3s);
+  EXPECT_EQ(sightings.see("k", 6, "a", start + 3s), start + 2s);
+  EXPECT_EQ(sightings.see("other", 5, "a", start + 3s), start + 3s);
+}
+
+// Expected: whoever holds it then was not seen before, whatever its revision.
+TEST(EtcdSightings, CountAnewAfterARestoreFromABackup) {
+  Sightings sightings;
+  const auto start = BootClock::now();
+  EXPECT_EQ(sightings.see("k", 6, "a", start), start);
+  EXPECT_EQ(sightings.see("k", 5, "b", start + 1s), start + 1s) << "gone back";
+  EXPECT_EQ(sightings.see("k", 5, "c", start + 2s), start + 2s) << "and used again";
+}
+
+// Expected: nobody's time is over because it wrote nonsense.
+TEST(EtcdRecords, ATimeThatIsTooLongIsAYear) {
+  const auto now = BootClock::now();
+  for (const std::string number : {"9223372036854775807", "18446744073709551615", "1e300"}) {
+    const auto value =
+        decode(R"({"owner":"0123456789abcdef0123456789abcdef","mode":"shared","ttl":)" + number +
+                   R"(,"since":-)" + number + "}",
+               now, "key");
+    EXPECT_GE(value.ttl, 365 * 24h) << number;
+    EXPECT_LE(value.ttl, 400 * 24h) << number;
+    EXPECT_LE(value.record.since, now) << number;
+  }
 }
 
 TEST(EtcdChairs, AreUsedAgain) {

@@ -71,7 +71,11 @@ Settings Settings::take_from(Url url) {
 std::string Settings::where() const {
   std::string text;
   for (const auto& endpoint : endpoints) text += (text.empty() ? "" : ",") + endpoint;
-  return (tls ? "etcds://" : "etcd://") + text;
+  return where(text);
+}
+
+std::string Settings::where(const std::string& endpoint) const {
+  return (tls ? "etcds://" : "etcd://") + endpoint;
 }
 
 }  // namespace interlock::etcd

@@ -26,6 +26,7 @@ struct Settings {
   static Settings take_from(Url url);
   /// "etcd://h1:2379,h2:2379", for errors.
   [[nodiscard]] std::string where() const;
+  [[nodiscard]] std::string where(const std::string& endpoint) const;
 };
 
 }  // namespace interlock::etcd

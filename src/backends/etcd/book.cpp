@@ -17,10 +17,6 @@ void Book::put(Hold hold) {
   const auto owner = hold.claim.owner;
   waits_.erase(owner);
   if (!hold.claim.instead_of.empty()) holds_.erase(hold.claim.instead_of);
-  if (const auto it = doubts_.find(owner); it != doubts_.end()) {
-    hold.doubt = it->second.until;
-    doubts_.erase(it);
-  }
   holds_[owner] = std::move(hold);
 }
 
@@ -46,15 +42,18 @@ std::optional<Wait> Book::wait(const Owner& owner, TimePoint now) {
 void Book::erase(const Owner& owner) {
   const std::lock_guard lock(mutex_);
   waits_.erase(owner);
-  const auto it = holds_.find(owner);
-  if (it == holds_.end()) return;
-  if (it->second.doubt > TimePoint{}) doubts_[owner] = {it->second.claim, it->second.doubt};
-  holds_.erase(it);
+  holds_.erase(owner);
+  if (auto* found = find(doubts_, owner)) found->look_again = {};
 }
 
-void Book::doubt(const Claim& claim, TimePoint until) {
+void Book::doubt(const Claim& claim, TimePoint look_again) {
   const std::lock_guard lock(mutex_);
-  doubts_[claim.owner] = {claim, until};
+  doubts_[claim.owner] = {claim, look_again};
+}
+
+bool Book::take_doubt(const Owner& owner) {
+  const std::lock_guard lock(mutex_);
+  return doubts_.erase(owner) > 0;
 }
 
 std::vector<Owner> Book::on_lease(std::int64_t lease) const {
@@ -76,13 +75,14 @@ Book::Due Book::due(TimePoint now, Duration silence) {
   });
   std::erase_if(waits_, [&](auto& item) {
     const bool silent = item.second.asked + silence < now;
-    if (silent) due.forgotten.push_back(std::move(item.second.claim));
+    if (silent) due.silent.push_back(std::move(item.second.claim));
     return silent;
   });
   std::erase_if(doubts_, [&](auto& item) {
-    // One that is in line after all is looked after as such.
-    const bool over = item.second.until < now;
-    if (over && !waits_.contains(item.first)) due.forgotten.push_back(std::move(item.second.claim));
+    // One that is known to be there is looked after as such.
+    const bool over = item.second.look_again < now && !waits_.contains(item.first) &&
+                      !holds_.contains(item.first);
+    if (over) due.in_doubt.push_back(std::move(item.second.claim));
     return over;
   });
   return due;

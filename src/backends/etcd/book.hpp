@@ -21,7 +21,6 @@ struct Hold {
   std::int64_t lease = 0;
   TimePoint since{};
   TimePoint expires{};  ///< nobody takes it before
-  TimePoint doubt{};    ///< until then, an old copy of its request may still arrive
 };
 
 /// A claim in line.
@@ -51,15 +50,20 @@ class Book {
   [[nodiscard]] std::optional<Hold> hold(const Owner& owner) const;
   /// And notes that it asked.
   [[nodiscard]] std::optional<Wait> wait(const Owner& owner, TimePoint now);
+  /// It is not there any more. If it is in doubt, that is due now.
   void erase(const Owner& owner);
-  /// It may be in the store, or get there yet: look again when its TTL has ended.
-  void doubt(const Claim& claim, TimePoint until);
+  /// It may be in the store, or get there yet: look again then, unless it is asked for or released
+  /// before.
+  void doubt(const Claim& claim, TimePoint look_again);
+  /// Whether it was in doubt. Whoever takes the doubt has to settle it, or to book it again.
+  [[nodiscard]] bool take_doubt(const Owner& owner);
   /// Whoever has this lease.
   [[nodiscard]] std::vector<Owner> on_lease(std::int64_t lease) const;
 
   struct Due {
-    std::vector<Hold> holds{};       ///< not renewed in time
-    std::vector<Claim> forgotten{};  ///< in line and silent, or in doubt
+    std::vector<Hold> holds{};      ///< not renewed in time
+    std::vector<Claim> silent{};    ///< in line
+    std::vector<Claim> in_doubt{};  ///< and not known to be there
   };
   /// Takes out what has to be cleaned up.
   Due due(TimePoint now, Duration silence);
@@ -67,7 +71,7 @@ class Book {
  private:
   struct Doubt {
     Claim claim;
-    TimePoint until;
+    TimePoint look_again;
   };
   mutable std::mutex mutex_;
   std::unordered_map<Owner, Hold> holds_;

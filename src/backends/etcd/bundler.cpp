@@ -79,7 +79,7 @@ void Bundler::send(Bundle bundle) {
   rpc_.txn(std::move(all), call, [this, kept](Outcome<wire::TxnResponse> outcome, Call) {
     // etcd takes all or none of it: one that it won't take must not stop the others.
     if (outcome.failure && outcome.failure->kind != Failure::Kind::unreachable)
-      return send_apart(std::move(*kept));
+      return send_apart(std::move(*kept), outcome.repeated);
     next();
     for (std::size_t i = 0; i < kept->size(); ++i) {
       auto& one = (*kept)[i];
@@ -95,9 +95,15 @@ void Bundler::send(Bundle bundle) {
   });
 }
 
-void Bundler::send_apart(Bundle bundle) {
+void Bundler::send_apart(Bundle bundle, bool repeated) {
   next();
-  for (auto& one : bundle) rpc_.txn(std::move(one.request), one.call, std::move(one.then));
+  for (auto& one : bundle) {
+    rpc_.txn(std::move(one.request), one.call,
+             [repeated, then = std::move(one.then)](Outcome<wire::TxnResponse> outcome, Call call) {
+               outcome.repeated = outcome.repeated || repeated;
+               then(std::move(outcome), call);
+             });
+  }
 }
 
 }  // namespace interlock::etcd

@@ -32,7 +32,8 @@ class Bundler {
 
   void send(One one);
   void send(Bundle bundle);
-  void send_apart(Bundle bundle);
+  /// `repeated`: together they were sent before, and nobody knows what came of it.
+  void send_apart(Bundle bundle, bool repeated);
   /// Something came back: the next ones go.
   void next();
 

@@ -31,4 +31,9 @@ void Chairs::free(const Owner& owner) {
   taken_.erase(it);
 }
 
+bool Chairs::has(const Owner& owner) {
+  const std::lock_guard lock(mutex_);
+  return taken_.contains(owner);
+}
+
 }  // namespace interlock::etcd

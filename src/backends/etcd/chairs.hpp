@@ -14,11 +14,14 @@ namespace interlock::etcd {
 /// Thread-safe.
 class Chairs {
  public:
+  /// A name of the client's own, which its chairs have too.
+  [[nodiscard]] const std::string& client() const noexcept { return client_; }
   /// The chair of this owner, for as long as it may have a key.
   std::string of(const Owner& owner);
   /// Another one: somebody else, who took over a claim of ours, still has that key.
   void change(const Owner& owner);
   void free(const Owner& owner);
+  [[nodiscard]] bool has(const Owner& owner);
 
  private:
   std::size_t take();

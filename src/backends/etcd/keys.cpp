@@ -18,6 +18,8 @@ std::string Keys::key(std::string_view resource, Seat seat, std::string_view cha
   return join(prefix_, resource, std::string{kTab, static_cast<char>(seat)}).append(chair);
 }
 
+std::string Keys::recall(std::string_view client) const { return join(prefix_, "\tr", client); }
+
 Range Keys::row(std::string_view resource) const {
   return {join(prefix_, resource, "\t"), join(prefix_, resource, "\n")};
 }

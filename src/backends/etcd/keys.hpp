@@ -3,6 +3,7 @@
 //     PREFIX name TAB h x         the exclusive holder of the resource
 //     PREFIX name TAB h chair     any other holder: it shares, has slots, or holds it once more
 //     PREFIX name TAB w chair     somebody who waits for it
+//     PREFIX TAB r client         what this client sent before it was written counts no more
 //
 // No name has control characters, so the tab ends it, and the keys of a resource (its row) are the
 // range from TAB to the next character. Rows are ordered as their names are.
@@ -36,6 +37,8 @@ class Keys {
   /// The exclusive holder's.
   static constexpr std::string_view kExclusive = "x";
   [[nodiscard]] std::string key(std::string_view resource, Seat seat, std::string_view chair) const;
+  /// No resource's: where a client takes back what it sent.
+  [[nodiscard]] std::string recall(std::string_view client) const;
   /// All keys of a resource.
   [[nodiscard]] Range row(std::string_view resource) const;
   /// Those of its holders.

@@ -1,5 +1,6 @@
 #include "backends/etcd/record.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/text.hpp"
@@ -11,9 +12,18 @@ namespace {
 using Json = nlohmann::json;
 using std::chrono::milliseconds;
 
+// A year, and what a renewal may add.
+constexpr milliseconds kLongestTtl = std::chrono::hours(24 * 367);
+
 milliseconds wall_clock() {
   return std::chrono::duration_cast<milliseconds>(
       std::chrono::system_clock::now().time_since_epoch());
+}
+
+// Anybody can write anything there.
+milliseconds whole(double number, milliseconds most) {
+  return milliseconds(
+      static_cast<std::int64_t>(std::clamp(number, 0.0, static_cast<double>(most.count()))));
 }
 
 Owner owner_of(const std::string& text) {
@@ -68,10 +78,10 @@ Value decode(std::string_view text, TimePoint now, std::string_view key) {
     record.ancestor = json.value("ancestor", false);
     record.priority = json.value("priority", 0);
     record.fence = json.value("fence", std::uint64_t{0});
-    value.ttl = milliseconds(json.at("ttl").get<std::int64_t>());
+    value.ttl = whole(json.at("ttl").get<double>(), kLongestTtl);
     value.stronger = json.value("stronger", false);
-    const auto age = wall_clock() - milliseconds(json.value("since", std::int64_t{0}));
-    record.since = now - std::max(age, milliseconds(0));
+    const auto today = wall_clock();
+    record.since = now - (today - whole(json.value("since", 0.0), today));
     record.who = std::make_shared<const Who>(Who{.label = json.value("label", ""),
                                                  .identity = json.value("identity", ""),
                                                  .host = json.value("host", ""),

@@ -22,7 +22,13 @@ void Rows::add(const wire::TxnResponse& response) {
       if (!all_) return;
       row = rows_.emplace(place->resource, Row{}).first;
     }
-    auto value = decode(kv.value(), now_, kv.key());
+    Value value;
+    try {
+      value = decode(kv.value(), now_, kv.key());
+    } catch (const Error&) {
+      if (pass_over_) return;
+      throw;
+    }
     Entry entry{.key = kv.key(),
                 .record = std::move(value.record),
                 .seat = place->seat,
@@ -34,7 +40,7 @@ void Rows::add(const wire::TxnResponse& response) {
     // Whoever waits is there while its key is: its client takes it away, or the client's lease.
     record.expires = entry.seat == Seat::waits
                          ? TimePoint::max()
-                         : sightings_.see(kv.key(), entry.written, now_) + value.ttl;
+                         : sightings_.see(kv.key(), entry.written, kv.value(), now_) + value.ttl;
     record.origin.home = static_cast<std::uint64_t>(entry.seat);
     row->second.push_back(std::move(entry));
   });

@@ -34,6 +34,8 @@ class Rows {
 
   /// Only these resources count; without, all do.
   void only(const Claim& claim);
+  /// What can't be read is not there.
+  void pass_over_broken() { pass_over_ = true; }
   /// What was read. Throws Error (corrupt).
   void add(const wire::TxnResponse& response);
 
@@ -84,6 +86,7 @@ class Rows {
   std::int64_t revision_ = 0;
   std::int64_t last_written_ = 0;
   bool all_ = true;
+  bool pass_over_ = false;
   std::map<std::string, Row, std::less<>> rows_;
 };
 

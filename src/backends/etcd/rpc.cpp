@@ -221,7 +221,9 @@ class Rpc::Impl {
     login->authenticated = true;
     login->then = [this, job](const Outcome<wire::AuthenticateResponse>& outcome, Call call) {
       job->call = call;
-      if (outcome.failure) return job->then({.failure = outcome.failure}, call);
+      if (outcome.failure)
+        return job->then({.failure = outcome.failure, .response = {}, .repeated = job->repeated},
+                         call);
       {
         const std::lock_guard lock(mutex_);
         token_ = outcome.response.token();
@@ -403,10 +405,11 @@ void Rpc::Impl::answered(std::shared_ptr<Job<Request, Response>> job, std::size_
     if (++job->tries < channels_.size() && BootClock::now() < job->call.deadline && !stopping_)
       return attempt(std::move(job));
   }
-  job->then({.failure = failure(status, settings_.endpoints[member], job->repeated),
-             .response = {},
-             .repeated = job->repeated},
-            job->call);
+  job->then(
+      {.failure = failure(status, settings_.where(settings_.endpoints[member]), job->repeated),
+       .response = {},
+       .repeated = job->repeated},
+      job->call);
 }
 
 /// One stream. Each of its steps is begun under the lock of Impl and ends on the background thread.

@@ -10,14 +10,21 @@ constexpr Duration kBetweenTidying = std::chrono::minutes(1);
 
 }  // namespace
 
-TimePoint Sightings::see(const std::string& key, std::int64_t revision, TimePoint now) {
+TimePoint Sightings::see(const std::string& key, std::int64_t revision, std::string_view value,
+                         TimePoint now) {
+  const auto hash = std::hash<std::string_view>()(value);
   const std::lock_guard lock(mutex_);
   tidy(now);
   auto& sighting = seen_[key];
-  // An older answer may come after a newer one.
-  if (revision > sighting.revision) sighting = {.revision = revision, .first = now, .last = now};
+  if (revision != sighting.revision || hash != sighting.value)
+    sighting = {.revision = revision, .value = hash, .first = now, .last = now};
   sighting.last = now;
   return sighting.first;
+}
+
+void Sightings::see_again(const std::string& key, TimePoint now) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = seen_.find(key); it != seen_.end()) it->second.last = now;
 }
 
 void Sightings::tidy(TimePoint now) {

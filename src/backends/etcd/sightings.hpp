@@ -17,12 +17,17 @@ namespace interlock::etcd {
 /// Thread-safe.
 class Sightings {
  public:
-  /// When the key was first seen as it is (`revision`: when it was last written).
-  TimePoint see(const std::string& key, std::int64_t revision, TimePoint now);
+  /// When the key was first seen as it is (`revision`: when it was last written). Revisions can go
+  /// back, and then be used again: after a restore from a backup.
+  TimePoint see(const std::string& key, std::int64_t revision, std::string_view value,
+                TimePoint now);
+  /// It is as it was seen last.
+  void see_again(const std::string& key, TimePoint now);
 
  private:
   struct Sighting {
     std::int64_t revision = 0;
+    std::size_t value = 0;  ///< a hash
     TimePoint first{};
     TimePoint last{};
   };

@@ -11,8 +11,10 @@ namespace {
 constexpr Duration kHeartbeat = std::chrono::seconds(2);
 // A waiter that does not ask for so long is forgotten.
 constexpr Duration kSilence = 3 * kHeartbeat;
+// A claim in doubt that nobody asks for again within this time is cleaned up.
+constexpr Duration kGrace = std::chrono::seconds(15);
 // A request that nobody heard of again arrives within this time, or never.
-constexpr Duration kStragglers = std::chrono::seconds(15);
+constexpr Duration kStragglers = std::chrono::minutes(5);
 
 bool knows(const Hold& hold, const Claim& claim) {
   return std::all_of(claim.parts.begin(), claim.parts.end(),
@@ -43,7 +45,7 @@ Store::Store(Settings settings)
                 .check = [this](const Owner& owner, const Target& target) { check(owner, target); },
                 .written =
                     [this](const wire::KeyValue& kv) {
-                      sightings_.see(kv.key(), kv.mod_revision(), BootClock::now());
+                      sightings_.see(kv.key(), kv.mod_revision(), kv.value(), BootClock::now());
                     }}) {
   sink_ = [](const Owner&) {};
   traits_.name = "etcd";
@@ -65,14 +67,16 @@ Store::AskPtr Store::make_ask(const Claim& claim, bool queue, Call& call, Reply 
 
 void Store::failed(const AskPtr& ask, const Failure& failure, Call call) {
   leave_lane(ask);
-  if (ask->acquires) {
-    if (failure.kind == Failure::Kind::no_lease && ask->leases_lost++ < 3) {
-      leases_.forget(ask->lease);
-      leases_.forget(ask->waiters_lease);
-      return begin(ask, call);
-    }
-    if (failure.kind == Failure::Kind::unreachable)
-      book_.doubt(ask->claim, BootClock::now() + ask->claim.ttl + kStragglers);
+  if (failure.kind == Failure::Kind::no_lease) {
+    for (const auto lease : {ask->lease, ask->waiters_lease, ask->recalls_lease})
+      leases_.forget(lease);
+    if (ask->acquires && ask->leases_lost++ < 3) return begin(ask, call);
+  }
+  const bool sent = ask->acquires && ask->sent_under != kNothingSent;
+  if (ask->in_doubt || (sent && failure.kind == Failure::Kind::unreachable)) {
+    // It may be asked for again, unless it was released while it was on its way.
+    const bool wanted = chairs_.has(ask->claim.owner);
+    book_.doubt(ask->claim, BootClock::now() + (wanted ? kGrace : Duration::zero()));
   }
   ask->reply(Answer::failed(failure.error.about(ask->claim.parts.front().resource)));
 }
@@ -85,16 +89,19 @@ void Store::send(const AskPtr& ask, wire::TxnRequest request, Call call, Answere
 }
 
 void Store::send_bundled(const AskPtr& ask, wire::TxnRequest request, Call call,
-                         std::function<void(const Txn&, Call)> then) {
+                         Then<wire::TxnResponse> then) {
   std::vector<std::string> resources;
   for (const auto& part : ask->claim.parts) resources.push_back(part.resource);
-  bundler_.txn(std::move(resources), std::move(request), call, handle(ask, std::move(then)));
+  bundler_.txn(std::move(resources), std::move(request), call, std::move(then));
 }
 
 Then<wire::TxnResponse> Store::handle(const AskPtr& ask,
                                       std::function<void(const Txn&, Call)> then) {
   return [this, ask, then = std::move(then)](const Txn& outcome, Call call) {
-    if (outcome.failure) return failed(ask, *outcome.failure, call);
+    if (outcome.failure) {
+      ask->in_doubt = ask->in_doubt || (ask->acquires && outcome.repeated);
+      return failed(ask, *outcome.failure, call);
+    }
     try {
       then(outcome, call);
     } catch (const Error& error) {
@@ -105,7 +112,7 @@ Then<wire::TxnResponse> Store::handle(const AskPtr& ask,
 
 // Rows are ordered as their names are, and so are a claim's parts.
 Ops Store::reads(const Claim& claim) const {
-  Ops ops;
+  Ops ops{read(recall_key_)};
   if (wide(claim)) {
     ops.push_back(read({keys_.row(claim.parts.front().resource).begin,
                         keys_.row(claim.parts.back().resource).end}));
@@ -119,6 +126,9 @@ Rows Store::read_rows(const Claim& claim, const wire::TxnResponse& response) {
   Rows rows(keys_, sightings_, BootClock::now());
   rows.only(claim);
   rows.add(response);
+  each_key(response, [this](const wire::KeyValue& kv) {
+    if (kv.key() == recall_key_) recalled_ = kv.mod_revision();
+  });
   return rows;
 }
 
@@ -172,7 +182,7 @@ void Store::renew_hold(const AskPtr& ask, const Hold& hold, Call call) {
     if (got.failure) return failed(ask, *got.failure, now_on);
     const auto now = BootClock::now();
     const auto& claim = ask->claim;
-    Hold next{.claim = claim, .lease = got.id, .since = hold.since, .doubt = hold.doubt};
+    Hold next{.claim = claim, .lease = got.id, .since = hold.since};
     next.claim.priority = hold.claim.priority;
     std::vector<wire::TxnRequest> all;
     std::vector<wire::Compare> there;
@@ -199,18 +209,28 @@ void Store::renew_hold(const AskPtr& ask, const Hold& hold, Call call) {
       all.push_back(transaction(std::exchange(there, {}), std::exchange(writes, {})));
     }
     send_bundled(ask, together(std::move(all)), now_on,
-                 [this, ask, next, ttl](const Txn& outcome, Call) {
+                 handle(ask, [this, ask, next, ttl](const Txn& outcome, Call) {
                    if (all_held(outcome.response)) return granted(ask, outcome.response, next, ttl);
                    forget(ask->claim.owner);
                    ask->reply({.verdict = Verdict::lost});
-                 });
+                 }));
   });
 }
 
 // A key and when it was made are this owner's alone: nothing of anybody else can be meant.
 void Store::release(const Claim& claim, Call call, Reply reply) {
   const auto ask = make_ask(claim, false, call, std::move(reply));
+  give_back(ask, call);
+}
+
+void Store::give_back(const AskPtr& ask, Call call) {
+  const auto& claim = ask->claim;
   watcher_.unwatch(claim.owner);
+  if (book_.take_doubt(claim.owner) || ask->in_doubt) {
+    return recall(ask, call, [this, ask](const wire::TxnResponse& response, Call now_on) {
+      release_found(ask, response, now_on);
+    });
+  }
   if (const auto wait = book_.wait(claim.owner, BootClock::now()))
     return release_wait(ask, *wait, call);
   const auto hold = book_.hold(claim.owner);
@@ -221,13 +241,14 @@ void Store::release(const Claim& claim, Call call, Reply reply) {
     each.push_back(
         transaction({created(hold->keys[at], hold->created[at])}, {erase(hold->keys[at])}));
   }
-  send_bundled(ask, together(std::move(each)), call, [this, ask, hold](const Txn& outcome, Call) {
-    forget(ask->claim.owner);
-    // The first copy of this very request may have done it.
-    const bool held =
-        any_erased(outcome.response) || (outcome.repeated && BootClock::now() < hold->expires);
-    ask->reply({.verdict = held ? Verdict::granted : Verdict::lost});
-  });
+  send_bundled(ask, together(std::move(each)), call,
+               handle(ask, [this, ask, hold](const Txn& outcome, Call) {
+                 forget(ask->claim.owner);
+                 // The first copy of this very request may have done it.
+                 const bool held = any_erased(outcome.response) ||
+                                   (outcome.repeated && BootClock::now() < hold->expires);
+                 ask->reply({.verdict = held ? Verdict::granted : Verdict::lost});
+               }));
 }
 
 void Store::release_wait(const AskPtr& ask, const Wait& wait, Call call) {
@@ -235,39 +256,62 @@ void Store::release_wait(const AskPtr& ask, const Wait& wait, Call call) {
   for (const auto& key : keys_of(ask->claim, Seat::waits))
     ops.push_back(only_if({created(key, wait.created)}, {erase(key)}));
   send_bundled(ask, transaction({}, std::move(ops)), call,
-               [this, ask](const Txn& outcome, Call now_on) {
+               handle(ask, [this, ask](const Txn& outcome, Call now_on) {
                  if (!any_erased(outcome.response)) return find_and_release(ask, now_on);
                  forget(ask->claim.owner);
                  ask->reply({.verdict = Verdict::queued});
-               });
+               }));
 }
 
-// In doubt, or another client's.
+// Another client's; or not known to be there.
 void Store::find_and_release(const AskPtr& ask, Call call) {
   send(ask, transaction({}, reads(ask->claim)), call,
        [this, ask](const wire::TxnResponse& response, Call now_on) {
-         const auto& claim = ask->claim;
-         const auto rows = read_rows(claim, response);
-         Ops ops;
-         auto verdict = Verdict::lost;
-         for (const auto seat : {Seat::waits, Seat::holds}) {
-           for (const auto& part : claim.parts) {
-             const auto* entry = rows.find(part.resource, seat, claim.owner);
-             if (entry == nullptr) continue;
-             ops.push_back(only_if({created(entry->key, entry->created)}, {erase(entry->key)}));
-             verdict = seat == Seat::holds ? Verdict::granted : Verdict::queued;
-           }
-         }
-         if (ops.empty()) {
-           forget(claim.owner);
-           return ask->reply({.verdict = Verdict::lost});
-         }
-         send(ask, transaction({}, std::move(ops)), now_on,
-              [this, ask, verdict](const wire::TxnResponse& done, Call) {
-                forget(ask->claim.owner);
-                ask->reply({.verdict = any_erased(done) ? verdict : Verdict::lost});
-              });
+         release_found(ask, response, now_on);
        });
+}
+
+void Store::release_found(const AskPtr& ask, const wire::TxnResponse& response, Call call) {
+  const auto& claim = ask->claim;
+  const auto rows = read_rows(claim, response);
+  Ops ops;
+  auto verdict = Verdict::lost;
+  for (const auto seat : {Seat::waits, Seat::holds}) {
+    for (const auto& part : claim.parts) {
+      const auto* entry = rows.find(part.resource, seat, claim.owner);
+      if (entry == nullptr) continue;
+      const auto same =
+          ask->tidies ? written(entry->key, entry->written) : created(entry->key, entry->created);
+      ops.push_back(only_if({same}, {erase(entry->key)}));
+      verdict = seat == Seat::holds ? Verdict::granted : Verdict::queued;
+    }
+  }
+  if (ops.empty()) {
+    forget(claim.owner);
+    return ask->reply({.verdict = Verdict::lost});
+  }
+  send(ask, transaction({}, std::move(ops)), call,
+       [this, ask, verdict](const wire::TxnResponse& done, Call) {
+         forget(ask->claim.owner);
+         ask->reply({.verdict = any_erased(done) ? verdict : Verdict::lost});
+       });
+}
+
+void Store::recall(const AskPtr& ask, Call call, Answered then) {
+  ask->in_doubt = true;
+  const auto done = [ask, then = std::move(then)](const wire::TxnResponse& response, Call now_on) {
+    ask->in_doubt = false;
+    then(response, now_on);
+  };
+  // Somebody else of this client has done it meanwhile.
+  if (ask->sent_under < recalled_) return send(ask, transaction({}, reads(ask->claim)), call, done);
+  leases_.for_holder(kStragglers, call, [this, ask, done](const Leases::Got& got, Call now_on) {
+    if (got.failure) return failed(ask, *got.failure, now_on);
+    ask->recalls_lease = got.id;
+    Ops ops{put(recall_key_, "", got.id)};
+    for (auto& op : reads(ask->claim)) ops.push_back(std::move(op));
+    send(ask, transaction({}, std::move(ops)), now_on, done);
+  });
 }
 
 void Store::forget(const Owner& owner) {
@@ -281,10 +325,12 @@ void Store::inspect(const Query& query, Call call, Report report) {
   for (const auto& resource : query.resources) ops.push_back(read(keys_.row(resource)));
   if (ops.empty()) ops.push_back(read(keys_.all(query.prefix)));
   rpc_.txn(transaction({}, std::move(ops)), call,
-           [this, report = std::move(report)](const Txn& outcome, Call) {
+           [this, everything = query.resources.empty(), report = std::move(report)](
+               const Txn& outcome, Call) {
              if (outcome.failure) return report({.resources = {}, .why = outcome.failure->error});
              try {
                Rows rows(keys_, sightings_, BootClock::now());
+               if (everything) rows.pass_over_broken();
                rows.add(outcome.response);
                Snapshot snapshot{.resources = rows.table().inspect({}, rows.now())};
                for (auto& state : snapshot.resources) {
@@ -321,7 +367,18 @@ void Store::tick() {
     rpc_.txn(transaction({}, std::move(ops)), call, [](const Txn&, Call) {});
     chairs_.free(hold.claim.owner);
   }
-  for (const auto& claim : due.forgotten) release(claim, call, [](const Answer&) {});
+  for (const auto& claim : due.silent) tidy(claim, false);
+  for (const auto& claim : due.in_doubt) tidy(claim, true);
+}
+
+void Store::tidy(const Claim& claim, bool in_doubt) {
+  Call call{.deadline = TimePoint::max()};
+  const auto ask = make_ask(claim, false, call, [this, claim](const Answer& answer) {
+    if (answer.verdict == Verdict::unknown) book_.doubt(claim, BootClock::now() + kHeartbeat);
+  });
+  ask->tidies = true;
+  ask->in_doubt = in_doubt;
+  give_back(ask, call);
 }
 
 }  // namespace interlock::etcd

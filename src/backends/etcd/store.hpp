@@ -1,6 +1,8 @@
 // The etcd store: a claim becomes a transaction. README.md says how and why.
 #pragma once
 
+#include <atomic>
+#include <limits>
 #include <memory>
 
 #include "backends/etcd/book.hpp"
@@ -28,6 +30,7 @@ class Store final : public Backend {
   void on_wake(WakeSink sink) override { sink_ = std::move(sink); }
 
  private:
+  static constexpr auto kNothingSent = std::numeric_limits<std::int64_t>::max();
   /// A claim that is asked for, renewed or given back, and how far that has come.
   struct Ask {
     Claim claim;
@@ -35,9 +38,14 @@ class Store final : public Backend {
     Reply reply;
     LeaseId lease = 0;
     LeaseId waiters_lease = 0;
+    LeaseId recalls_lease = 0;
     int leases_lost = 0;
     bool acquires = false;
     bool in_lane = false;
+    bool tidies = false;    ///< nobody asked for it: what was written since it looked stays
+    bool in_doubt = false;  ///< something that it sent may be done yet
+    /// When it last sent something that makes keys, this was the last recall known. Or never.
+    std::int64_t sent_under = kNothingSent;
   };
   using AskPtr = std::shared_ptr<Ask>;
   using Txn = Outcome<wire::TxnResponse>;
@@ -55,6 +63,10 @@ class Store final : public Backend {
   void now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnResponse& response,
                          Call call);
   void look(const AskPtr& ask, Call call);
+  /// For a request that makes keys. If an earlier copy of it may be on its way, what came of this
+  /// one is not what will be: the copies are recalled, and it is decided anew.
+  [[nodiscard]] Then<wire::TxnResponse> once(const AskPtr& ask, Answered then);
+  void recall_and_decide(const AskPtr& ask, Call call);
   void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call);
   void out_of_time(const AskPtr& ask, Call call);
   void commit(const AskPtr& ask, const Rows& rows, const LockTable& table, const Answer& answer,
@@ -66,14 +78,20 @@ class Store final : public Backend {
   /// One key for each part, as long as nobody else is there.
   [[nodiscard]] std::vector<std::string> keys_of(const Claim& claim, Seat seat);
   [[nodiscard]] Ops seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now);
-  [[nodiscard]] std::vector<wire::Compare> not_in_line(const Claim& claim);
+  [[nodiscard]] std::vector<wire::Compare> not_in_line(const Ask& ask);
+  /// For every transaction that makes keys.
+  [[nodiscard]] wire::Compare not_recalled(const Ask& ask) const;
   [[nodiscard]] Hold make_hold(const Ask& ask);
 
   // store.cpp
+  void give_back(const AskPtr& ask, Call call);
   void renew_hold(const AskPtr& ask, const Hold& hold, Call call);
   void learn_and_renew(const AskPtr& ask, Call call);
   void release_wait(const AskPtr& ask, const Wait& wait, Call call);
   void find_and_release(const AskPtr& ask, Call call);
+  void release_found(const AskPtr& ask, const wire::TxnResponse& response, Call call);
+  /// What it sent before makes no keys any more; and this is what is there then.
+  void recall(const AskPtr& ask, Call call, Answered then);
   /// `hold`: what is known of it so far; what is 0 there gets the transaction's revision.
   void granted(const AskPtr& ask, const wire::TxnResponse& response, Hold hold, Duration ttl);
   [[nodiscard]] static bool wide(const Claim& claim) { return claim.parts.size() > kOpsAtOnce; }
@@ -83,12 +101,14 @@ class Store final : public Backend {
   void send(const AskPtr& ask, wire::TxnRequest request, Call call, Answered then);
   /// The same, together with others.
   void send_bundled(const AskPtr& ask, wire::TxnRequest request, Call call,
-                    std::function<void(const Txn&, Call)> then);
+                    Then<wire::TxnResponse> then);
   [[nodiscard]] Then<wire::TxnResponse> handle(const AskPtr& ask,
                                                std::function<void(const Txn&, Call)> then);
   void failed(const AskPtr& ask, const Failure& failure, Call call);
   void forget(const Owner& owner);
   void check(const Owner& owner, const Target& target);
+  /// Nobody asks for it any more.
+  void tidy(const Claim& claim, bool in_doubt);
   void tick();
 
   Traits traits_;
@@ -98,6 +118,8 @@ class Store final : public Backend {
   Sightings sightings_;
   Book book_;
   Chairs chairs_;
+  const std::string recall_key_ = keys_.recall(chairs_.client());
+  std::atomic<std::int64_t> recalled_ = 0;  ///< the revision of the last recall, as far as known
   Lane lane_;
   Rpc rpc_;
   Bundler bundler_{rpc_};

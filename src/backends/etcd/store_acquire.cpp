@@ -40,12 +40,16 @@ Ops Store::seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now) {
   return ops;
 }
 
-std::vector<wire::Compare> Store::not_in_line(const Claim& claim) {
-  std::vector<wire::Compare> all;
-  for (auto& key : keys_of(claim, Seat::waits)) {
-    if (all.size() < kOpsAtOnce) all.push_back(created(std::move(key), 0));
+std::vector<wire::Compare> Store::not_in_line(const Ask& ask) {
+  std::vector<wire::Compare> all{not_recalled(ask)};
+  for (auto& key : keys_of(ask.claim, Seat::waits)) {
+    if (all.size() <= kOpsAtOnce) all.push_back(created(std::move(key), 0));
   }
   return all;
+}
+
+wire::Compare Store::not_recalled(const Ask& ask) const {
+  return unchanged_since({recall_key_, ""}, ask.sent_under);
 }
 
 Hold Store::make_hold(const Ask& ask) {
@@ -67,6 +71,7 @@ void Store::begin(const AskPtr& ask, Call call) {
     if (got.failure) return failed(ask, *got.failure, now_on);
     ask->lease = got.id;
     const auto& claim = ask->claim;
+    if (book_.take_doubt(claim.owner) || ask->in_doubt) return recall_and_decide(ask, now_on);
     if (const auto wait = ask->queue ? book_.wait(claim.owner, BootClock::now()) : std::nullopt)
       return still_in_line(ask, *wait, now_on);
     if (wide(claim) || !claim.instead_of.empty()) return look(ask, now_on);
@@ -93,23 +98,37 @@ void Store::leave_lane(const AskPtr& ask) {
 // The short way: nobody is there, and it is ours. Else we are in line by the time we know.
 void Store::take_or_queue(const AskPtr& ask, Call call) {
   const auto now = BootClock::now();
-  std::vector<wire::Compare> free;
+  ask->sent_under = recalled_;
+  std::vector<wire::Compare> free{not_recalled(*ask)};
   for (const auto& part : ask->claim.parts)
     free.push_back(unchanged_since(keys_.row(part.resource), 0));
   Ops otherwise;
   ask->waiters_lease = ask->queue ? leases_.waiters() : 0;
   if (const auto lease = ask->waiters_lease; lease != 0)
-    otherwise.push_back(only_if(not_in_line(ask->claim), seats(*ask, Seat::waits, lease, now)));
+    otherwise.push_back(only_if(not_in_line(*ask), seats(*ask, Seat::waits, lease, now)));
   for (auto& op : reads(ask->claim)) otherwise.push_back(std::move(op));
   send_bundled(
       ask,
       transaction(std::move(free), seats(*ask, Seat::holds, ask->lease, now), std::move(otherwise)),
-      call, [this, ask](const Txn& outcome, Call now_on) {
+      call, once(ask, [this, ask](const wire::TxnResponse& response, Call now_on) {
         leave_lane(ask);
-        if (outcome.response.succeeded())
-          return granted(ask, outcome.response, make_hold(*ask), ask->claim.ttl);
-        decide(ask, outcome.response, now_on);
-      });
+        if (response.succeeded()) return granted(ask, response, make_hold(*ask), ask->claim.ttl);
+        decide(ask, response, now_on);
+      }));
+}
+
+Then<wire::TxnResponse> Store::once(const AskPtr& ask, Answered then) {
+  return handle(ask, [this, ask, then = std::move(then)](const Txn& outcome, Call call) {
+    if (outcome.repeated) return recall_and_decide(ask, call);
+    then(outcome.response, call);
+  });
+}
+
+void Store::recall_and_decide(const AskPtr& ask, Call call) {
+  recall(ask, call, [this, ask](const wire::TxnResponse& response, Call now_on) {
+    leave_lane(ask);
+    decide(ask, response, now_on);
+  });
 }
 
 // Usually nothing has changed, or the one ahead holds it now: no need to read the whole line.
@@ -129,15 +148,15 @@ void Store::still_in_line(const AskPtr& ask, const Wait& wait, Call call) {
   send(ask, transaction(std::move(same), {}, std::move(otherwise)), call,
        [this, ask, wait](const wire::TxnResponse& response, Call now_on) {
          if (!response.succeeded()) {
-           const bool promoted =
-               response.responses_size() > 0 && response.responses(0).response_txn().succeeded();
+           const bool promoted = !wait.ahead->next.empty() && response.responses_size() > 0 &&
+                                 response.responses(0).response_txn().succeeded();
            if (promoted) return now_behind_holder(ask, wait, response, now_on);
            return decide(ask, response, now_on);
          }
          const auto now = BootClock::now();
          Answer same_place{.verdict = Verdict::queued, .place = wait.place};
          if (wait.ahead->written != 0) {
-           sightings_.see(wait.ahead->key, wait.ahead->written, now);
+           sightings_.see_again(wait.ahead->key, now);
            same_place.look_again = std::max(Duration::zero(), wait.ahead->expires - now);
          }
          ask->reply(std::move(same_place));
@@ -152,11 +171,11 @@ void Store::now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnRespo
   each_key(response, [&](const wire::KeyValue& kv) {
     const auto value = decode(kv.value(), now, kv.key());
     in_the_way = identity.empty() || value.record.who->identity != identity;
-    wait.ahead =
-        Wait::Ahead{.key = kv.key(),
-                    .created = kv.create_revision(),
-                    .written = kv.mod_revision(),
-                    .expires = sightings_.see(kv.key(), kv.mod_revision(), now) + value.ttl};
+    wait.ahead = Wait::Ahead{
+        .key = kv.key(),
+        .created = kv.create_revision(),
+        .written = kv.mod_revision(),
+        .expires = sightings_.see(kv.key(), kv.mod_revision(), kv.value(), now) + value.ttl};
   });
   if (!in_the_way) return look(ask, call);
   if (wait.place > 0) --wait.place;
@@ -231,7 +250,8 @@ void Store::out_of_time(const AskPtr& ask, Call call) {
 void Store::commit(const AskPtr& ask, const Rows& rows, const LockTable& table,
                    const Answer& answer, Call call) {
   const auto& claim = ask->claim;
-  std::vector<wire::Compare> same;
+  ask->sent_under = recalled_;
+  std::vector<wire::Compare> same{not_recalled(*ask)};
   if (wide(claim)) {
     same.push_back(unchanged_since(
         {keys_.row(claim.parts.front().resource).begin, keys_.row(claim.parts.back().resource).end},
@@ -267,23 +287,24 @@ void Store::commit(const AskPtr& ask, const Rows& rows, const LockTable& table,
     if (!std::exchange(waits, true)) still(Seat::waits, claim.owner);
     change.ops.push_back(erase(place->key));
   }
-  send(ask, transaction(std::move(same), std::move(change.ops), reads(claim)), call,
-       [this, ask, hold, ttl](const wire::TxnResponse& response, Call now_on) {
-         if (!response.succeeded()) return decide(ask, response, now_on);
-         granted(ask, response, hold, ttl);
-       });
+  rpc_.txn(transaction(std::move(same), std::move(change.ops), reads(claim)), call,
+           once(ask, [this, ask, hold, ttl](const wire::TxnResponse& response, Call now_on) {
+             if (!response.succeeded()) return decide(ask, response, now_on);
+             granted(ask, response, hold, ttl);
+           }));
 }
 
 void Store::enqueue(const AskPtr& ask, Call call) {
   leases_.for_waiter(call, [this, ask](const Leases::Got& got, Call now_on) {
     if (got.failure) return failed(ask, *got.failure, now_on);
     ask->waiters_lease = got.id;
+    ask->sent_under = recalled_;
     auto then = seats(*ask, Seat::waits, got.id, BootClock::now());
     for (auto& op : reads(ask->claim)) then.push_back(std::move(op));
-    send(ask, transaction(not_in_line(ask->claim), std::move(then), reads(ask->claim)), now_on,
-         [this, ask](const wire::TxnResponse& response, Call call_now) {
-           decide(ask, response, call_now);
-         });
+    rpc_.txn(transaction(not_in_line(*ask), std::move(then), reads(ask->claim)), now_on,
+             once(ask, [this, ask](const wire::TxnResponse& response, Call call_now) {
+               decide(ask, response, call_now);
+             }));
   });
 }
 

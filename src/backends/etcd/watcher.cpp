@@ -58,7 +58,7 @@ void Watcher::told(const wire::WatchResponse& response) {
     if (found == owners_.end()) return;
     owner = found->second;
     const auto it = watches_.find(owner);
-    if (response.created() && response.header().revision() > it->second.target.seen)
+    if (response.created() && response.header().revision() != it->second.target.seen)
       check = it->second.target;
     const bool deleted =
         std::any_of(response.events().begin(), response.events().end(),
