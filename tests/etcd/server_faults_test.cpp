@@ -274,6 +274,7 @@ TEST_F(ServerFaults, AfterALossOfDataTheNewHolderIsNotTakenForDead) {
   const auto old = connect(url());
   const Mutex mutex(old, "r");
   {
+    for (int i = 0; i < 20; ++i) Mutex(old, "other").acquire().release();
     const auto held = Mutex(connect(url()), "r").acquire();
     EXPECT_FALSE(mutex.try_acquire());
   }
