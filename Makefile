@@ -17,6 +17,8 @@ SHELL := /bin/bash
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+# Most tests wait for something most of the time.
+TEST_JOBS ?= $(shell expr 2 '*' $$(nproc))
 
 .PHONY: all build demo test interop collector bench lint format sanitize asan tsan clang install deps clean
 .DELETE_ON_ERROR:
@@ -39,7 +41,7 @@ demo: build
 
 test: deps build/build.ninja
 	cmake --build --preset release -j $(JOBS)
-	ctest --preset release -j $(JOBS)
+	ctest --preset release -j $(TEST_JOBS)
 
 # Go and Node.js need not be Debian's.
 interop: build

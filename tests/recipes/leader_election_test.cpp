@@ -115,6 +115,8 @@ TEST_P(Election, ACampaignIsGivenUpByItsTokenAndByResigning) {
   ASSERT_TRUE(eventually([&] { return waiters("leader:orders") == 1; }));
   stop.request_stop();
   EXPECT_EQ(stopped.get(), Errc::cancelled);
+  // Its place goes in the background. To resign before a campaign has begun would end nothing.
+  ASSERT_TRUE(eventually([&] { return waiters("leader:orders") == 0; }));
   auto resigned = campaign({});
   ASSERT_TRUE(eventually([&] { return waiters("leader:orders") == 1; }));
   candidate.resign();
