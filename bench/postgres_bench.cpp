@@ -69,16 +69,6 @@ Figure cycle(const Client& locks, Bare& bare, const char* name, double most) {
       [&] { return per_cycle(1000, [&] { bare.cycle(); }); });
 }
 
-/// A hold that ends at once has a fence and no row: there is no variant with less. So this is one
-/// figure, and it is shown beside both bars.
-void show_cycle(const Client& locks, Bare& bare) {
-  auto figure = cycle(locks, bare, "postgres: acquire + release, fence and table", 1.3);
-  bench::show(figure);
-  figure.name = "postgres: the same, as without them";
-  figure.most = 1.1;
-  bench::show(figure);
-}
-
 void show_handoff(const std::string& url, Bare& bare, const std::string& mode) {
   bench::show(bench::in_turns(
       {.name = "postgres: handoff to another process, " + mode,
@@ -135,7 +125,7 @@ int main(int argc, char** argv) {
     if (wanted("handoff")) show_handoff(url, bare, mode);
   }
   if (wanted("cycle")) {
-    show_cycle(connect(url), bare);
+    bench::show(cycle(connect(url), bare, "postgres: acquire + release, fence and table", 1.3));
     bench::show(
         cycle(connect(url + "?mode=lease"), bare, "postgres: acquire + release, lease mode", 5));
   }
