@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <set>
 #include <stop_token>
 #include <utility>
 
@@ -35,6 +36,15 @@ class Waiting {
   std::stop_source stop_;
   std::future<Attempt> attempt_;  // its destructor waits for the thread
 };
+
+/// How many wait in the store as a whole: a claim on several resources is one.
+inline std::size_t all_who_wait(const Client& client) {
+  std::set<Owner> owners;
+  for (const auto& state : client.inspect().resources) {
+    for (const auto& waiter : state.waiters) owners.insert(waiter.owner);
+  }
+  return owners.size();
+}
 
 /// The store's word on a lease, as soon as it can be had.
 inline bool still_held(Lease& lease) {

@@ -1,7 +1,5 @@
 #include "conformance/suite.hpp"
 
-#include <set>
-
 namespace interlock::conformance {
 
 std::vector<Store>& stores() {
@@ -41,16 +39,10 @@ bool Conformance::nothing_left() { return onlooker().inspect().resources.empty()
 
 Waiting Conformance::queue_up(const Acquirer& acquirer, Duration limit) {
   // It may wait for something above its resource.
-  const auto all_who_wait = [&] {
-    std::set<Owner> owners;
-    for (const auto& state : onlooker().inspect().resources) {
-      for (const auto& waiter : state.waiters) owners.insert(waiter.owner);
-    }
-    return owners.size();
-  };
-  const auto before = all_who_wait();
+  const auto before = testing_support::all_who_wait(onlooker());
   Waiting waiting(acquirer, limit);
-  EXPECT_TRUE(eventually([&] { return waiting.over() || all_who_wait() > before; }));
+  EXPECT_TRUE(eventually(
+      [&] { return waiting.over() || testing_support::all_who_wait(onlooker()) > before; }));
   EXPECT_FALSE(waiting.over()) << "it should have had to wait for " << acquirer.resource();
   return waiting;
 }

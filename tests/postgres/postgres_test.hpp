@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 using process::Child;
 using testing_support::eventually;
 using testing_support::kPatience;
+using testing_support::still_held;
 using testing_support::Waiting;
 
 /// "About a second" on a machine that has other things to do as well. The TTL in such tests is ten

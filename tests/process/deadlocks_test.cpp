@@ -5,6 +5,7 @@
 namespace interlock::process {
 namespace {
 
+using testing_support::all_who_wait;
 using testing_support::Waiting;
 
 TEST(DeadlocksCommand, ShowsWhoWaitsForWhom) {
@@ -16,15 +17,10 @@ TEST(DeadlocksCommand, ShowsWhoWaitsForWhom) {
   };
   const auto a = mutex("a", "ann").acquire();
   const auto b = mutex("b", "bob").acquire();
-  const auto waiters = [&] {
-    std::size_t count = 0;
-    for (const auto& state : locks.inspect().resources) count += state.waiters.size();
-    return count;
-  };
   Waiting ann(mutex("b", "ann"));
-  EXPECT_TRUE(eventually([&] { return waiters() == 1; }));
+  EXPECT_TRUE(eventually([&] { return all_who_wait(locks) == 1; }));
   Waiting bob(mutex("a", "bob"));
-  EXPECT_TRUE(eventually([&] { return waiters() == 2; }));
+  EXPECT_TRUE(eventually([&] { return all_who_wait(locks) == 2; }));
 
   Child people("../interlock", {"--url", url, "deadlocks"});
   const auto first = people.line();

@@ -18,7 +18,8 @@ class Circle {
     for (std::size_t i = 0; i < clients.size(); ++i) {
       std::this_thread::sleep_for(20ms);  // stores tell ages in milliseconds
       waiting_.emplace_back(mutex(i, i + 1));
-      EXPECT_TRUE(eventually([&] { return waiters(clients[0]) > i || over(i); }));
+      EXPECT_TRUE(
+          eventually([&] { return testing_support::all_who_wait(clients[0]) > i || over(i); }));
     }
   }
 
@@ -27,12 +28,6 @@ class Circle {
   void release(std::size_t i) { held_[i].release(); }
 
  private:
-  static std::size_t waiters(const Client& client) {
-    std::size_t count = 0;
-    for (const auto& state : client.inspect().resources) count += state.waiters.size();
-    return count;
-  }
-
   std::vector<Lease> held_;
   std::vector<Waiting> waiting_;
 };

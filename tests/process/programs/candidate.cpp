@@ -3,26 +3,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
 
 #include "interlock/interlock.hpp"
+#include "say.hpp"
 
 // A forked child leaves its parent's client alone, which looks like a leak.
 extern "C" const char* __lsan_default_options();  // NOLINT(bugprone-reserved-identifier)
 extern "C" const char* __lsan_default_options() { return "detect_leaks=0"; }
-
-namespace {
-
-void say(const std::string& text) {
-  std::puts(text.c_str());
-  std::fflush(stdout);
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 4) return 64;

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -12,17 +11,13 @@
 #include <string>
 
 #include "interlock/interlock.hpp"
+#include "say.hpp"
 
 // A forked child leaves its parent's client alone, which looks like a leak.
 extern "C" const char* __lsan_default_options();  // NOLINT(bugprone-reserved-identifier)
 extern "C" const char* __lsan_default_options() { return "detect_leaks=0"; }
 
 namespace {
-
-void say(const std::string& text) {
-  std::puts(text.c_str());
-  std::fflush(stdout);
-}
 
 class Holder {
  public:

@@ -1,19 +1,10 @@
 // worker URL QUEUE ID TTL AT_LEAST_FOR: claims the task and says "claimed"; told "done", it says so and
 // ends in order.
-#include <cstdio>
 #include <iostream>
 #include <string>
 
 #include "interlock/interlock.hpp"
-
-namespace {
-
-void say(const std::string& text) {
-  std::puts(text.c_str());
-  std::fflush(stdout);
-}
-
-}  // namespace
+#include "say.hpp"
 
 int main(int argc, char** argv) {
   if (argc < 6) return 64;
