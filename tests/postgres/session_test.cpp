@@ -49,6 +49,9 @@ TEST_F(Session, APersonCanSeeWhoHoldsWhat) {
   lease.release();
   EXPECT_EQ(sql("SELECT count(*) FROM interlock.locks"), "0");
   EXPECT_EQ(sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"), "0");
+  EXPECT_TRUE(eventually([&] {
+    return sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'interlock'") == "1";
+  }));
 }
 
 // Locks of programs that know only the number. Expected: we wait for them, and they for us.

@@ -85,6 +85,11 @@ std::string ids_of(const Claim& claim, const std::string& prefix) {
   return list(claim, [&](const Part& part) { return id_of(prefix, part.resource); });
 }
 
+bool is_usual(const Claim& claim) {
+  return claim.parts.size() == 1 && claim.parts[0].mode == Mode::exclusive &&
+         claim.instead_of.empty() && (!claim.who || claim.who->identity.empty());
+}
+
 // Names have no line breaks.
 void add_acquire(Parameters& parameters, const Claim& claim, bool queue,
                  const std::string& prefix) {

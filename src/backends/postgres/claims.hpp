@@ -14,6 +14,9 @@ using Parameters = std::vector<std::string>;
 /// "{1,2}": the ids of its parts.
 std::string ids_of(const Claim& claim, const std::string& prefix);
 
+/// One exclusive lock, and nothing special about it.
+bool is_usual(const Claim& claim);
+
 void add_acquire(Parameters& parameters, const Claim& claim, bool queue, const std::string& prefix);
 void add_renew(Parameters& parameters, const Claim& claim, const std::string& prefix);
 void add_release(Parameters& parameters, const Claim& claim, const std::string& prefix);

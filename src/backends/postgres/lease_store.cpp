@@ -62,7 +62,7 @@ std::string LeaseStore::home() {
 void LeaseStore::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
   Parameters parameters{home()};
   add_acquire(parameters, claim, queue, settings_.prefix);
-  ask(verbs().acquire, std::move(parameters), call,
+  ask(is_usual(claim) ? verbs().acquire_one : verbs().acquire, std::move(parameters), call,
       [this, claim, queue, call, reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         if (answer.verdict != Verdict::queued) return reply(std::move(answer));
@@ -87,7 +87,7 @@ void LeaseStore::renew(const Claim& claim, Call call, Reply reply) {
 void LeaseStore::release(const Claim& claim, Call call, Reply reply) {
   Parameters parameters{home()};
   add_release(parameters, claim, settings_.prefix);
-  ask(verbs().release, std::move(parameters), call,
+  ask(is_usual(claim) ? verbs().release_one : verbs().release, std::move(parameters), call,
       [this, claim, reply = std::move(reply)](const Outcome& outcome) {
         reply(to_answer(outcome, claim, settings_.where));
       });

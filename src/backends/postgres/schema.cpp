@@ -41,6 +41,11 @@ Words common() {
       {"deaf_look_ms", "100"},  // how often the first in line looks if it can't be told
       {"second_look_ms", "500"},
       {"most_places", "10000"},
+      // interlock.guard, in place
+      {"guard_one",
+       "IF current_setting('transaction_isolation') <> 'read committed' THEN"
+       " PERFORM interlock.guard(ids); END IF;"
+       " PERFORM pg_advisory_xact_lock((of_id >> 32)::int, ((of_id << 32) >> 32)::int);"},
   };
 }
 
@@ -51,7 +56,7 @@ Words of_leases() {
       {"table", "leases"},
       {"first_look_ms", "1000"},
       {"session_parameters", "own bigint,"},
-      {"inspect_parameters", "own bigint,"},
+      {"session_arguments", "own,"},
       // A pooler's session has whatever settings it has. A grant counts when it is on disk.
       {"secure", "SET search_path = pg_catalog, pg_temp"},
       {"enter",
@@ -60,8 +65,10 @@ Words of_leases() {
       {"own_session", ""},
       {"instead_in_session", ""},
       {"renew_in_session", ""},
+      {"take_one", "true"},
+      {"drop_one", ""},
+      {"ours", ""},
       {"rehome", "home = own,"},
-      {"granted", ""},
       // A crash that loses these costs a wait and breaks nothing. A new place in the queue has drawn a
       // number: the next grant may get one that is only known by the same record on disk.
       {"queued",
@@ -73,14 +80,12 @@ Words of_leases() {
 
 Words of_locks() {
   auto words = common();
-  const std::string title =
-      "IF title <> '' THEN PERFORM set_config('application_name', title, false); END IF;";
   words.merge(Words{
       {"kind", "lock"},
       {"table", "locks"},
       {"first_look_ms", "200"},  // a session that ended tells nobody
-      {"session_parameters", "backend int, own bigint, title text,"},
-      {"inspect_parameters", "backend int, own bigint,"},
+      {"session_parameters", "backend int, own bigint,"},
+      {"session_arguments", "backend, own,"},
       {"secure", ""},  // its session is made for it
       {"enter", "PERFORM interlock.lock_enter(backend);"},
       // What was granted on a session that was lost is granted no more.
@@ -97,10 +102,12 @@ Words of_locks() {
       {"renew_in_session",
        "IF interlock.lock_elsewhere(by_owner, ids, own) THEN"
        " RAISE EXCEPTION USING ERRCODE = 'IL004', MESSAGE = 'another session'; END IF;"},
+      {"take_one", "pg_try_advisory_lock(of_id)"},
+      {"drop_one", "PERFORM pg_advisory_unlock(of_id);"},
+      {"ours", "AND home = own AND taken = 'e'"},
       {"rehome", ""},
-      {"granted", title},
       {"queued", ""},
-      {"released", title},
+      {"released", ""},
   });
   return words;
 }
@@ -116,11 +123,13 @@ Statement call(const std::string& function, int count, const char* select = "SEL
           .text = select + ("interlock." + function) + "(" + parameters(count) + ")"};
 }
 
-Verbs make_verbs(const std::string& kind, int session, int title) {
-  return {.acquire = call(kind + "_acquire", session + title + 16),
-          .renew = call(kind + "_renew", session + title + 8),
-          .release = call(kind + "_release", session + title + 2),
-          .inspect = call(kind + "_inspect", session + 2, "SELECT * FROM ")};
+Verbs make_verbs(const std::string& kind, int session) {
+  return {.acquire = call(kind + "_acquire", session + 16),
+          .renew = call(kind + "_renew", session + 8),
+          .release = call(kind + "_release", session + 2),
+          .inspect = call(kind + "_inspect", session + 2, "SELECT * FROM "),
+          .acquire_one = call(kind + "_acquire_one", session + 16),
+          .release_one = call(kind + "_release_one", session + 2)};
 }
 
 int number(std::string_view text) {
@@ -199,18 +208,18 @@ Hello read_hello(const PGresult& answer) {
 }
 
 const SessionVerbs& SessionVerbs::get() {
-  static const auto* const verbs = new SessionVerbs{
-      .expire = call("lock_expire", 4),
-      .settle = call("lock_settle", 2),
-      .acquire_one = {.name = "interlock_acquire_one", .text = std::string(sql::lock_fast)},
-      .release_one = {.name = "interlock_release_one",
-                      .text = std::string(sql::lock_fast_release)}};
+  static const auto* const verbs =
+      new SessionVerbs{.expire = call("lock_expire", 4),
+                       .settle = call("lock_settle", 2),
+                       .title = {.name = "interlock_title",
+                                 .text = "SELECT set_config('application_name', $3::text, false) "
+                                         "WHERE $1::int = pg_backend_pid() AND $2::bigint <> 0"}};
   return *verbs;
 }
 
 const Verbs& Verbs::of(Settings::Kind kind) {
-  static const auto* const leases = new Verbs(make_verbs("lease", 1, 0));
-  static const auto* const locks = new Verbs(make_verbs("lock", 2, 1));
+  static const auto* const leases = new Verbs(make_verbs("lease", 1));
+  static const auto* const locks = new Verbs(make_verbs("lock", 2));
   return kind == Settings::Kind::lease ? *leases : *locks;
 }
 

@@ -25,7 +25,7 @@ struct Hello {
 };
 /// Throws Error (refused) if the server is not one to work with.
 Hello read_hello(const PGresult& answer);
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
 /// A place in the queue lasts three times as long. Those at its head look more often.
 inline constexpr Duration kHeartbeat = std::chrono::seconds(5);
@@ -36,6 +36,9 @@ struct Verbs {
   Statement renew;
   Statement release;
   Statement inspect;
+  /// For the usual claim: one exclusive lock, without an identity.
+  Statement acquire_one;
+  Statement release_one;
 
   static const Verbs& of(Settings::Kind kind);
 };
@@ -44,10 +47,7 @@ struct Verbs {
 struct SessionVerbs {
   Statement expire;
   Statement settle;
-  /// acquire and release for the usual claim, one exclusive lock without an identity: the short way
-  /// if nobody else has anything to do with it, and else the long one.
-  Statement acquire_one;
-  Statement release_one;
+  Statement title;
 
   static const SessionVerbs& get();
 };

@@ -20,11 +20,8 @@ std::string home_lock(std::int64_t home) {
 // A server that is slow to answer costs no lease, unless it takes as long as that.
 constexpr Duration kLongestPatience = std::chrono::seconds(30);
 
-// One exclusive lock: the way that is made short.
-bool is_usual(const Claim& claim) {
-  return claim.parts.size() == 1 && claim.parts[0].mode == Mode::exclusive &&
-         claim.instead_of.empty() && (!claim.who || claim.who->identity.empty());
-}
+// A title is for people: it need not change with every lock.
+constexpr Duration kTitleDelay = std::chrono::milliseconds(20);
 
 const Verbs& verbs() { return Verbs::of(Settings::Kind::advisory); }
 
@@ -36,6 +33,15 @@ class SessionStore::Timer final : public io::Connection {
 
   void advance(TimePoint now, Finished& finished) override {
     const std::lock_guard lock(store_.mutex_);
+    if (store_.show_at_ <= now) {
+      store_.show_at_ = TimePoint::max();
+      if (auto title = store_.title(); title != store_.shown_) {
+        store_.shown_ = title;
+        finished.list.emplace_back([this, title = std::move(title)] {
+          store_.ask(SessionVerbs::get().title, {title}, {}, [](const Outcome&) {});
+        });
+      }
+    }
     auto& ends = store_.ends_;
     while (!ends.empty() && ends.begin()->first <= now) {
       const auto owner = ends.begin()->second;
@@ -49,7 +55,7 @@ class SessionStore::Timer final : public io::Connection {
       finished.list.emplace_back(
           [this, owner, ids = it->second.ids] { store_.expire(owner, ids); });
     }
-    next_ = ends.empty() ? TimePoint::max() : ends.begin()->first;
+    next_ = std::min(store_.show_at_, ends.empty() ? TimePoint::max() : ends.begin()->first);
   }
   void ready(TimePoint, Finished&, bool) override {}
   [[nodiscard]] int fd() const noexcept override { return -1; }
@@ -121,11 +127,10 @@ void SessionStore::ask(const Statement& statement, std::vector<std::string> para
 }
 
 void SessionStore::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
-  Parameters parameters{title(claim, true)};
+  Parameters parameters;
   add_acquire(parameters, claim, queue, settings_.prefix);
   expect(claim);
-  ask(is_usual(claim) ? SessionVerbs::get().acquire_one : verbs().acquire, std::move(parameters),
-      call,
+  ask(is_usual(claim) ? verbs().acquire_one : verbs().acquire, std::move(parameters), call,
       [this, claim, sent = BootClock::now(), reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         settle(claim, sent, answer);
@@ -143,7 +148,7 @@ void SessionStore::renew(const Claim& claim, Call call, Reply reply) {
     }
     return reply(std::move(answer));
   }
-  Parameters parameters{""};
+  Parameters parameters;
   add_renew(parameters, claim, settings_.prefix);
   ask(verbs().renew, std::move(parameters), call,
       [this, claim, sent = BootClock::now(), reply = std::move(reply)](const Outcome& outcome) {
@@ -163,10 +168,10 @@ void SessionStore::release(const Claim& claim, Call call, Reply reply) {
     forget(claim.owner);
     return reply({.verdict = Verdict::lost});
   }
-  Parameters parameters{title(claim, false)};
+  Parameters parameters;
   add_release(parameters, claim, settings_.prefix);
-  ask(is_usual(claim) ? SessionVerbs::get().release_one : verbs().release, std::move(parameters),
-      call, [this, claim, reply = std::move(reply)](const Outcome& outcome) {
+  ask(is_usual(claim) ? verbs().release_one : verbs().release, std::move(parameters), call,
+      [this, claim, reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         if (answer.verdict != Verdict::unknown) forget(claim.owner);
         if (outcome.result && is_error(*outcome.result)) clean_up();
@@ -183,21 +188,20 @@ void SessionStore::inspect(const Query& query, Call call, Report report) {
       });
 }
 
-std::string SessionStore::title(const Claim& claim, bool with) {
-  const std::lock_guard lock(mutex_);
-  std::size_t others = 0;
-  std::string name = with ? claim.parts.front().resource : std::string();
+// With the mutex.
+std::string SessionStore::title() const {
+  std::string name;
   for (const auto& [owner, hold] : holds_) {
-    if (owner == claim.owner || !hold.sure || hold.lost) continue;
-    if (name.empty()) {
-      name = hold.name;
-    } else {
-      ++others;
-    }
-    if (others > 8) break;
+    if (!hold.sure || hold.lost) continue;
+    if (!name.empty()) return std::string(kTitle) + ": " + name + " and others";
+    name = hold.name;
   }
-  if (name.empty()) return "interlock";
-  return "interlock: " + name + (others == 0 ? "" : " and others");
+  return name.empty() ? kTitle : std::string(kTitle) + ": " + name;
+}
+
+// With the mutex.
+void SessionStore::title_changes() {
+  show_at_ = std::min(show_at_, BootClock::now() + kTitleDelay);
 }
 
 void SessionStore::expect(const Claim& claim) {
@@ -218,6 +222,7 @@ void SessionStore::settle(const Claim& claim, TimePoint sent, const Answer& answ
   auto& hold = holds_[claim.owner];
   const auto ends = sent + claim.ttl;
   set_end(claim.owner, hold, hold.sure ? std::max(hold.ends, ends) : ends);
+  if (!hold.sure) title_changes();
   hold.sure = true;
   hold.lost = false;
   session_->set_patience(std::min(claim.ttl, kLongestPatience));  // this thread drives it
@@ -250,6 +255,7 @@ void SessionStore::forget(const Owner& owner) {
     ends_.erase(end);
     break;
   }
+  if (it->second.sure) title_changes();
   holds_.erase(it);
 }
 
@@ -265,6 +271,7 @@ void SessionStore::session_ended(const Error& why) {
     const std::lock_guard lock(mutex_);
     why_ended_.emplace(Errc::lost, "the session with the server has ended (" + why.message() + ")",
                        Error::Where{.resource = {}, .node = settings_.where, .maybe_held = false});
+    shown_ = kTitle;
     for (auto& [owner, hold] : holds_) {
       if (!hold.sure || hold.lost) continue;
       hold.lost = true;

@@ -55,8 +55,9 @@ class SessionStore final : public Backend {
   void expire(const Owner& owner, const std::string& ids);
   /// A call failed half-way: gives back what it may have locked.
   void clean_up();
-  /// What pg_stat_activity shows of us, with or without these.
-  [[nodiscard]] std::string title(const Claim& claim, bool with);
+  /// What pg_stat_activity shows of us, and that it is not this any more.
+  [[nodiscard]] std::string title() const;
+  void title_changes();
 
   const Settings settings_;
   Traits traits_;
@@ -69,6 +70,8 @@ class SessionStore final : public Backend {
   // Guarded by the mutex:
   std::unordered_map<Owner, Hold> holds_;
   std::multimap<TimePoint, Owner> ends_;
+  std::string shown_ = kTitle;  ///< the title
+  TimePoint show_at_ = TimePoint::max();
   std::optional<Error> why_ended_;  ///< the last session
 };
 

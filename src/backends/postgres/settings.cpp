@@ -142,7 +142,7 @@ Settings Settings::from(Url url) {
   add("password", core::take_password(url));
   add("dbname", database);
   for (const auto* name : kLibpq) add(name, url.take(name));
-  add("application_name", "interlock");
+  add("application_name", kTitle);
   add("client_encoding", "UTF8");
   add("target_session_attrs", "read-write");
   // A cable that was pulled is noticed well within the usual TTL.

@@ -10,6 +10,9 @@
 
 namespace interlock::postgres {
 
+/// What pg_stat_activity shows of every connection.
+inline constexpr const char* kTitle = "interlock";
+
 struct Settings {
   enum class Kind : std::uint8_t { advisory, lease };
   using Hosts = std::vector<std::pair<std::string, std::string>>;

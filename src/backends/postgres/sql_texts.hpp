@@ -9,7 +9,5 @@ extern const std::string_view schema;
 extern const std::string_view rules;
 extern const std::string_view lease_hooks;
 extern const std::string_view lock_hooks;
-extern const std::string_view lock_fast;
-extern const std::string_view lock_fast_release;
 
 }  // namespace interlock::postgres::sql

@@ -72,17 +72,6 @@ BEGIN
   END IF;
 END $$;
 
--- The end of a hold of this session whose row has just gone.
-CREATE OR REPLACE FUNCTION interlock.lock_pass_on(of_id bigint, title text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM pg_advisory_unlock(of_id);
-  IF EXISTS (SELECT FROM interlock.locks WHERE id = of_id AND line > 0) THEN
-    PERFORM interlock.lock_wake_next(of_id, clock_timestamp());
-  END IF;
-  PERFORM set_config('application_name', title, false);
-  RETURN 'granted';
-END $$;
-
 -- This owner's holds on other sessions that live.
 CREATE OR REPLACE FUNCTION interlock.lock_elsewhere(by_owner uuid, ids bigint[], own bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$

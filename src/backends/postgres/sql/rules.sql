@@ -176,42 +176,6 @@ BEGIN
   PERFORM interlock.guard(ids);
   at := clock_timestamp();
 
-  -- The short way for one exclusive lock: behind one holder, or first in line and free.
-  IF modes = 'e' AND of_identity = '' AND instead = none THEN
-    FOR ahead IN SELECT * FROM interlock.{table} WHERE id = ids[1] ORDER BY line, rank, number LIMIT 2 LOOP
-      IF first.id IS NULL THEN first := ahead; END IF;
-    END LOOP;
-    IF first.line = 2 AND first.owner = by_owner AND first.expires > at THEN
-      IF interlock.{kind}_take(ids[1], 'e') THEN  -- apart: AND goes on after a NULL
-        UPDATE interlock.{table} SET line = 0, number = nextval('interlock.numbers'), since = at,
-          expires = at + ttl, home = own, taken = 'e'
-        WHERE owner = by_owner AND id = ids[1] AND line = 2 RETURNING number INTO fence;
-        {granted}
-        RETURN 'granted ' || fence;
-      END IF;
-    END IF;
-    IF first.line = 0 AND first.owner <> by_owner AND first.expires > at AND first.mode <> 'n'
-       AND (first.owner = ahead.owner OR ahead.owner = by_owner)
-       AND NOT interlock.{kind}_is_gone(first.home, own) THEN
-      IF NOT may_queue THEN RETURN 'busy'; END IF;
-      was_queued := ahead.owner = by_owner;
-      IF was_queued THEN
-        UPDATE interlock.{table} SET expires = at + interval '{ticket_ms} ms', home = own
-        WHERE owner = by_owner AND id = ids[1] AND line = 2;
-      ELSE
-        INSERT INTO interlock.{table} VALUES (ids[1], 2, -of_priority, nextval('interlock.numbers'), by_owner,
-          names, 'e', counts[1], capacities[1], ancestors = '1', at, at + interval '{ticket_ms} ms', NULL,
-          own, of_identity, of_label, of_host, of_pid, of_tied, '');
-      END IF;
-      look := least(first.expires - at, interval '{first_look_ms} ms');
-      IF own = 0 THEN look := least(look, interval '{deaf_look_ms} ms'); END IF;
-      {queued}
-      RETURN 'queued 0 ' || (extract(epoch FROM look) * 1000000)::bigint;
-    END IF;
-    first := NULL;
-    ahead := NULL;
-  END IF;
-
   FOR i IN 1..n LOOP
     IF EXISTS (SELECT FROM interlock.{table} WHERE id = ids[i]) THEN
       anybody := true;
@@ -389,8 +353,69 @@ BEGIN
     END IF;
     answer := answer || ' ' || fence;
   END LOOP;
-  {granted}
   RETURN answer;
+END $$;
+
+-- acquire, for one exclusive lock and nothing special about it: free, its turn, or behind one holder.
+-- What is not that simple goes the long way.
+CREATE OR REPLACE FUNCTION interlock.{kind}_acquire_one({session_parameters}
+  by_owner uuid, ids bigint[], names text, modes text, counts bigint[], capacities bigint[],
+  ancestors text, ttl_us bigint, may_queue boolean, instead uuid, of_priority bigint,
+  of_identity text, of_label text, of_host text, of_pid bigint, of_tied boolean)
+RETURNS text LANGUAGE plpgsql {secure} AS $$
+DECLARE
+  of_id bigint := ids[1];
+  at timestamptz;
+  first interlock.{table};
+  second_owner uuid;
+  was_queued boolean;
+  fence bigint;
+  look interval;
+BEGIN
+  {enter}
+  {guard_one}
+  at := clock_timestamp();
+  SELECT * INTO first FROM interlock.{table} WHERE id = of_id ORDER BY line, rank, number LIMIT 1;
+  IF first.id IS NULL THEN
+    IF {take_one} THEN
+      fence := nextval('interlock.numbers');
+      INSERT INTO interlock.{table} VALUES (of_id, 0, -of_priority, fence, by_owner, names, 'e', counts[1],
+        capacities[1], ancestors = '1', at, at + interval '1 us' * ttl_us, NULL, own, of_identity, of_label,
+        of_host, of_pid, of_tied, 'e');
+      RETURN 'granted ' || fence;
+    END IF;
+  ELSIF first.owner = by_owner THEN
+    IF first.line = 2 AND first.expires > at THEN
+      IF {take_one} THEN
+        fence := nextval('interlock.numbers');
+        UPDATE interlock.{table} SET line = 0, number = fence, since = at,
+          expires = at + interval '1 us' * ttl_us, home = own, taken = 'e'
+        WHERE owner = by_owner AND id = of_id AND line = 2;
+        RETURN 'granted ' || fence;
+      END IF;
+    END IF;
+  ELSIF first.line = 0 AND first.expires > at AND first.mode <> 'n' THEN
+    SELECT owner INTO second_owner FROM interlock.{table}
+    WHERE id = of_id ORDER BY line, rank, number OFFSET 1 LIMIT 1;
+    was_queued := second_owner IS NOT NULL;
+    IF (NOT was_queued OR second_owner = by_owner) AND NOT interlock.{kind}_is_gone(first.home, own) THEN
+      IF NOT may_queue THEN RETURN 'busy'; END IF;
+      IF was_queued THEN
+        UPDATE interlock.{table} SET expires = at + interval '{ticket_ms} ms', home = own
+        WHERE owner = by_owner AND id = of_id AND line = 2;
+      ELSE
+        INSERT INTO interlock.{table} VALUES (of_id, 2, -of_priority, nextval('interlock.numbers'), by_owner,
+          names, 'e', counts[1], capacities[1], ancestors = '1', at, at + interval '{ticket_ms} ms', NULL,
+          own, of_identity, of_label, of_host, of_pid, of_tied, '');
+      END IF;
+      look := least(first.expires - at, interval '{first_look_ms} ms');
+      IF own = 0 THEN look := least(look, interval '{deaf_look_ms} ms'); END IF;
+      {queued}
+      RETURN 'queued 0 ' || (extract(epoch FROM look) * 1000000)::bigint;
+    END IF;
+  END IF;
+  RETURN interlock.{kind}_acquire({session_arguments} by_owner, ids, names, modes, counts, capacities,
+    ancestors, ttl_us, may_queue, instead, of_priority, of_identity, of_label, of_host, of_pid, of_tied);
 END $$;
 
 -- The first record of a row: any of them tells of what kind it is.
@@ -463,8 +488,34 @@ BEGIN
   RETURN CASE WHEN held THEN 'granted' WHEN queued THEN 'queued' ELSE 'lost' END;
 END $$;
 
+-- release, of one exclusive lock that is held. Usually nobody waits, or one that wants it alone.
+CREATE OR REPLACE FUNCTION interlock.{kind}_release_one({session_parameters} by_owner uuid, ids bigint[])
+RETURNS text LANGUAGE plpgsql {secure} AS $$
+DECLARE
+  of_id bigint := ids[1];
+  at timestamptz;
+  next interlock.{table};
+BEGIN
+  {enter}
+  {guard_one}
+  at := clock_timestamp();
+  DELETE FROM interlock.{table} WHERE owner = by_owner AND id = of_id AND line = 0 AND expires > at {ours};
+  IF NOT FOUND THEN RETURN interlock.{kind}_release({session_arguments} by_owner, ids); END IF;
+  {drop_one}
+  SELECT * INTO next FROM interlock.{table} WHERE id = of_id ORDER BY line, rank, number LIMIT 1;
+  IF next.line = 2 AND next.mode = 'e' AND next.home <> 0 AND next.expires > at THEN
+    PERFORM pg_notify('interlock_' || to_hex(next.home), next.owner::text);
+    UPDATE interlock.{table} SET expires = least(expires, at + interval '{woken_ms} ms')
+    WHERE owner = next.owner AND id = of_id AND line = 2;
+  ELSIF next.id IS NOT NULL THEN
+    PERFORM interlock.{kind}_wake_next(of_id, at);
+  END IF;
+  {released}
+  RETURN 'granted';
+END $$;
+
 -- inspect: the resources named, or all whose names begin with `beginning`.
-CREATE OR REPLACE FUNCTION interlock.{kind}_inspect({inspect_parameters} ids bigint[], beginning text)
+CREATE OR REPLACE FUNCTION interlock.{kind}_inspect({session_parameters} ids bigint[], beginning text)
 RETURNS TABLE (resource text, line smallint, owner uuid, mode text, slots bigint, capacity bigint,
   ancestor boolean, priority bigint, fence bigint, age_us bigint, left_us bigint, identity text,
   label text, host text, pid bigint, tied boolean) LANGUAGE plpgsql {secure} AS $$
