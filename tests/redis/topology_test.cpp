@@ -35,7 +35,7 @@ TEST(SentinelFailover, HoldersAndWaitersFollowTheNewMaster) {
     return found.size() == 1 && found[0].waiters.size() == 1;
   }));
   // What the replicas have not seen is lost: wait until they have.
-  EXPECT_TRUE(eventually([&] { return old.cli({"WAIT", "2", "1000"}).starts_with("2"); }));
+  EXPECT_TRUE(eventually([&] { return old.is_copied_to(2); }));
   old.stop(SIGKILL);
   EXPECT_TRUE(is_renewed_in_the_end(lease));
   EXPECT_NE(&group.master(), &old);
@@ -222,7 +222,7 @@ TEST_F(ClusterTest, AMasterIsKilledAndItsReplicaTakesOver) {
   const auto locks = connect(cluster_.url());
   auto lease = Mutex(locks, "r", {.ttl = 600s}).acquire();
   auto& old = owner_of("interlock:r");
-  EXPECT_TRUE(eventually([&] { return old.cli({"WAIT", "1", "1000"}).starts_with("1"); }));
+  EXPECT_TRUE(eventually([&] { return old.is_copied_to(1); }));
   old.stop(SIGKILL);
   EXPECT_TRUE(is_renewed_in_the_end(lease));
   EXPECT_EQ(lease.release(), LeaseState::released);

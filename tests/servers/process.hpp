@@ -7,11 +7,16 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fcntl.h>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -19,19 +24,32 @@
 
 namespace interlock::servers {
 
-/// A port that nobody listens on right now.
+/// A port that nobody listens on, and that no other test gets for as long as this process lives: servers
+/// are stopped and started again on theirs. Below those that the system gives to outgoing connections.
 inline int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw std::runtime_error("no free port");
+  std::random_device random;
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const int port = std::uniform_int_distribution(12000, 31999)(random);
+    // Kept by a name that only one can have, and that goes with its process.
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    const auto length = std::snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1,
+                                      "interlock-tests-port-%d", port);
+    const int kept = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    const bool ours = ::bind(kept, reinterpret_cast<sockaddr*>(&name),
+                             static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                                    static_cast<std::size_t>(length))) == 0 &&
+                      ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+    ::close(fd);
+    if (ours) return port;
+    ::close(kept);
   }
-  ::close(fd);
-  return ntohs(address.sin_port);
+  throw std::runtime_error("no free port");
 }
 
 /// True if somebody listens there.

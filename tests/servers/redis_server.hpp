@@ -1,9 +1,11 @@
 // Real Redis servers for tests: one, with TLS, watched by sentinels, or a cluster of six.
 #pragma once
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <sstream>
 
 #include "conformance/temporary_directory.hpp"
 #include "eventually.hpp"
@@ -34,6 +36,26 @@ class RedisServer {
     (void)run(std::move(words), output);
     std::ifstream file(output);
     return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  /// All that was written so far has reached so many replicas. (WAIT would only tell of what its own
+  /// connection wrote.)
+  [[nodiscard]] bool is_copied_to(int replicas) const {
+    std::istringstream lines(cli({"INFO", "replication"}));
+    const auto number_after = [](const std::string& line, const std::string& word) {
+      const auto at = line.find(word);
+      return at == std::string::npos ? -1 : std::stoll(line.substr(at + word.size()));
+    };
+    std::vector<long long> copied;
+    long long written = -1;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find("state=online") != std::string::npos)
+        copied.push_back(number_after(line, ",offset="));
+      if (line.starts_with("master_repl_offset:")) written = number_after(line, ":");
+    }
+    return written >= 0 && std::count_if(copied.begin(), copied.end(), [&](long long offset) {
+                             return offset >= written;
+                           }) >= replicas;
   }
 
   void stop(int signal = SIGKILL) { process_->end(signal); }
@@ -128,10 +150,7 @@ class SentinelGroup {
       const auto text = sentinel.cli({"INFO", "sentinel"});
       return text.find("slaves=" + std::to_string(replicas) + ",sentinels=3") != std::string::npos;
     };
-    if (!testing_support::eventually([&] {
-          return servers_[0]->cli({"WAIT", std::to_string(replicas), "100"}) ==
-                 std::to_string(replicas) + "\n";
-        })) {
+    if (!testing_support::eventually([&] { return servers_[0]->is_copied_to(replicas); })) {
       throw std::runtime_error("the replicas don't follow");
     }
     for (const auto& sentinel : sentinels_) {
