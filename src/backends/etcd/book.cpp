@@ -31,6 +31,11 @@ std::optional<Hold> Book::hold(const Owner& owner) const {
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
+bool Book::knows(const Owner& owner) const {
+  const std::lock_guard lock(mutex_);
+  return waits_.contains(owner) || doubts_.contains(owner);
+}
+
 std::optional<Wait> Book::wait(const Owner& owner, TimePoint now) {
   const std::lock_guard lock(mutex_);
   auto* found = find(waits_, owner);

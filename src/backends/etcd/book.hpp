@@ -48,6 +48,8 @@ class Book {
   void put(Hold hold);
   void put(Wait wait);
   [[nodiscard]] std::optional<Hold> hold(const Owner& owner) const;
+  /// In line, or in doubt.
+  [[nodiscard]] bool knows(const Owner& owner) const;
   /// And notes that it asked.
   [[nodiscard]] std::optional<Wait> wait(const Owner& owner, TimePoint now);
   /// It is not there any more. If it is in doubt, that is due now.

@@ -55,7 +55,6 @@ class Store final : public Backend {
 
   // store_acquire.cpp
   void begin(const AskPtr& ask, Call call);
-  void enter_lane(const AskPtr& ask, Call call);
   void leave_lane(const AskPtr& ask);
   void take_or_queue(const AskPtr& ask, Call call);
   void still_in_line(const AskPtr& ask, const Wait& wait, Call call);

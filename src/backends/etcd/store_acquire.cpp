@@ -67,28 +67,32 @@ void Store::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
 }
 
 void Store::begin(const AskPtr& ask, Call call) {
-  leases_.for_holder(ask->claim.ttl, call, [this, ask](const Leases::Got& got, Call now_on) {
+  const bool simple = !wide(ask->claim) && ask->claim.instead_of.empty();
+  if (ask->queue && simple && !call.caller_waits && !ask->in_lane &&
+      !book_.knows(ask->claim.owner)) {
+    return lane_.enter(ask->claim.parts.front().resource, [this, ask, call] {
+      ask->in_lane = true;
+      begin(ask, call);
+    });
+  }
+  const auto go = [this, ask, simple](const Leases::Got& got, Call now_on) {
     if (got.failure) return failed(ask, *got.failure, now_on);
     ask->lease = got.id;
-    const auto& claim = ask->claim;
-    if (book_.take_doubt(claim.owner) || ask->in_doubt) return recall_and_decide(ask, now_on);
-    if (const auto wait = ask->queue ? book_.wait(claim.owner, BootClock::now()) : std::nullopt)
+    const auto& owner = ask->claim.owner;
+    if (book_.take_doubt(owner) || ask->in_doubt) return recall_and_decide(ask, now_on);
+    if (const auto wait = ask->queue ? book_.wait(owner, BootClock::now()) : std::nullopt) {
+      leave_lane(ask);
       return still_in_line(ask, *wait, now_on);
-    if (wide(claim) || !claim.instead_of.empty()) return look(ask, now_on);
-    if (ask->queue && !now_on.caller_waits) return enter_lane(ask, now_on);
-    take_or_queue(ask, now_on);
-  });
-}
-
-void Store::enter_lane(const AskPtr& ask, Call call) {
-  lane_.enter(ask->claim.parts.front().resource, [this, ask, call] {
-    ask->in_lane = true;
+    }
+    if (!simple) return look(ask, now_on);
+    if (!ask->in_lane) return take_or_queue(ask, now_on);
     // It has to get in line in one step.
-    leases_.for_waiter(call, [this, ask](const Leases::Got& got, Call now_on) {
-      if (got.failure) return failed(ask, *got.failure, now_on);
-      take_or_queue(ask, now_on);
+    leases_.for_waiter(now_on, [this, ask](const Leases::Got& waits, Call still) {
+      if (waits.failure) return failed(ask, *waits.failure, still);
+      take_or_queue(ask, still);
     });
-  });
+  };
+  leases_.for_holder(ask->claim.ttl, call, go);
 }
 
 void Store::leave_lane(const AskPtr& ask) {
