@@ -23,7 +23,7 @@ namespace interlock {
 
 /// What came of a call.
 enum class Verdict {
-  granted,  ///< acquire, renew: it is ours. release: it was held, and is free now
+  granted,  ///< acquire, renew: it is ours. release: all of it was held, and is free now
   queued,   ///< acquire: it is in the queue. release: it was in the queue, and is out now
   busy,     ///< acquire that may not queue, or on a store without a queue: taken
   lost,  ///< renew, release: the store knows nothing of this owner. acquire: it knows a part of it

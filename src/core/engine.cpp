@@ -270,10 +270,8 @@ Lease Engine::adopt(std::string_view text, bool renew) {
       what->who = std::make_shared<const Who>(std::move(who));
     }
   }
-  if (what->parts.size() < token.resources.size()) {
-    throw gone(
-        "the detached lease has ended, or some of it was taken away; or it is in another store");
-  }
+  const bool whole = what->parts.size() == token.resources.size();
+  if (what->parts.empty()) throw gone("the detached lease has ended; or it is in another store");
   normalize(what->parts, false);
   what->options.hierarchy = std::any_of(what->parts.begin(), what->parts.end(),
                                         [](const Part& part) { return part.ancestor; });
@@ -282,6 +280,10 @@ Lease Engine::adopt(std::string_view text, bool renew) {
                     .ttl = token.ttl,
                     .priority = 0,
                     .who = what->who};
+  if (!whole) {  // a claim is all or nothing
+    (void)release_and_wait(claim, now() + traits_.call_timeout);
+    throw gone("some of the detached lease was taken away, so the rest of it was given back");
+  }
   const auto sent = now();
   auto answer = renew_and_wait(claim, sent + traits_.call_timeout);
   if (answer.verdict == Verdict::unknown) throw answer.why->about(what->resource);
@@ -304,17 +306,22 @@ bool Engine::evict(std::string_view resource, const Owner& owner) {
               .ttl = std::chrono::seconds(1),
               .priority = 0,
               .who = std::make_shared<const Who>()};
-  for (const auto& state : inspect({.resources = {claim.parts.front().resource}}).resources) {
-    for (const auto& holder : state.holders) {
-      if (holder.owner != owner || !holder.ancestor) continue;
-      throw Error(Errc::invalid,
-                  "it is held only because something below it is: that is what has to go",
-                  {.resource = std::string(resource), .node = traits_.where, .maybe_held = false});
+  // What it has above goes with it: nobody else would clean that up for a detached lease.
+  auto names = ancestors(resource);
+  names.push_back(std::string(resource));
+  for (const auto& state : inspect({.resources = std::move(names)}).resources) {
+    for (const auto* entries : {&state.holders, &state.waiters}) {
+      const bool above = std::any_of(entries->begin(), entries->end(), [&](const Entry& entry) {
+        return entry.owner == owner && entry.ancestor;
+      });
+      if (!above) continue;
+      if (state.resource == resource) {
+        throw Error(
+            Errc::invalid, "it is held only because something below it is: that is what has to go",
+            {.resource = std::string(resource), .node = traits_.where, .maybe_held = false});
+      }
+      claim.parts.push_back({.resource = state.resource, .mode = Mode::shared, .ancestor = true});
     }
-  }
-  // What it held above goes with it: nobody else would clean that up for a detached lease.
-  for (auto& above : ancestors(resource)) {
-    claim.parts.push_back({.resource = std::move(above), .mode = Mode::shared, .ancestor = true});
   }
   normalize(claim.parts, false);
   const auto answer = release_and_wait(claim, now() + traits_.call_timeout);

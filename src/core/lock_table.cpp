@@ -309,7 +309,7 @@ Answer LockTable::renew(const Claim& claim, const Origin& origin, TimePoint now,
 
 Answer LockTable::release(const Claim& claim, std::uint64_t by, TimePoint now,
                           std::vector<Wake>& wakes) {
-  bool held = false;
+  std::size_t held = 0;
   bool queued = false;
   sweep_rows(claim, now, wakes);
   const auto waiting = tickets_.find(claim.owner);
@@ -326,11 +326,12 @@ Answer LockTable::release(const Claim& claim, std::uint64_t by, TimePoint now,
                       }) > 0;
     const bool gave_up = ticket && row.queue.erase(*ticket) > 0;
     if (gave_up) leave_row(claim.owner);
-    held = held || left;
+    held += left ? 1 : 0;
     queued = queued || gave_up;
     if (left || gave_up) wake_next(row, wakes);
   }
-  return {.verdict = held ? Verdict::granted : queued ? Verdict::queued : Verdict::lost};
+  if (held == claim.parts.size()) return {.verdict = Verdict::granted};
+  return {.verdict = held == 0 && queued ? Verdict::queued : Verdict::lost};
 }
 
 std::vector<ResourceState> LockTable::inspect(const Query& query, TimePoint now) const {

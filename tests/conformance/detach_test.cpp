@@ -86,6 +86,21 @@ TEST_P(Detaching, AdoptedWithoutRenewalItEndsByItself) {
   EXPECT_EQ(adopted.state(), LeaseState::lost);
 }
 
+TEST_P(Detaching, ATokenThatLostAPartIsGivenBackWhole) {
+  COVERS(Rule<8>);
+  auto set = MultiLock(client(), {"a", "b"}, {.ttl = 60s}).acquire();
+  const auto owner = set.owner();
+  const auto token = set.detach();
+  EXPECT_TRUE(client().evict("a", owner));
+  try {
+    static_cast<void>(client().adopt(token));
+    ADD_FAILURE() << "a part of it is gone";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::lost) << error.what();
+  }
+  EXPECT_TRUE(look("b").holders.empty());
+}
+
 TEST_P(Detaching, AReleasedTokenCantBeAdopted) {
   COVERS(Rule<8>);
   const auto token = Mutex(client(), "r").acquire().detach();

@@ -124,6 +124,19 @@ TEST_P(Sets, ReleasingWhatAnotherHoldsLeavesItThere) {
   EXPECT_EQ(look("r2").holders.at(0).owner, theirs.owner());
 }
 
+// One of two is taken away, and another holds it. Expected: the set was lost, whoever says so first, and
+// nothing of it stays behind.
+TEST_P(Sets, ASetThatLostAPartIsNotReleasedButLost) {
+  COVERS(Rule<8>);
+  const auto holder = client();
+  auto set = MultiLock(holder, {"a", "b"}, {.ttl = 60s}).acquire();
+  EXPECT_TRUE(client().evict("a", set.owner()));
+  const auto next = Mutex(client(), "a").acquire();
+  EXPECT_EQ(set.release(), LeaseState::lost);
+  EXPECT_TRUE(eventually([&] { return look("b").holders.empty(); }));
+  EXPECT_EQ(look("a").holders.at(0).owner, next.owner());
+}
+
 TEST_P(Sets, ModesCanBeMixed) {
   COVERS(Rule<2>);
   if (!client().traits().slots) GTEST_SKIP() << "this store has no semaphores";

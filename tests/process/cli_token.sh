@@ -90,7 +90,7 @@ token=$("$INTERLOCK" acquire x --also y)
 expect 0 "$INTERLOCK" break --yes x
 expect 76 "$INTERLOCK" extend "$token"
 expect 76 "$INTERLOCK" release "$token"
-expect 0 "$INTERLOCK" break --yes y
+check free y
 token=$("$INTERLOCK" acquire t/row)
 expect 64 "$INTERLOCK" break --yes t
 contains "$err" "below it"

@@ -25,9 +25,9 @@ std::size_t index(const Hold& hold, const Part& part) {
   return static_cast<std::size_t>(hold.claim.find(part.resource) - hold.claim.parts.data());
 }
 
-bool any_erased(const wire::TxnResponse& response) {
+std::size_t count_erased(const wire::TxnResponse& response) {
   const auto found = erased(response);
-  return std::find(found.begin(), found.end(), true) != found.end();
+  return static_cast<std::size_t>(std::count(found.begin(), found.end(), true));
 }
 
 }  // namespace
@@ -245,8 +245,10 @@ void Store::give_back(const AskPtr& ask, Call call) {
                handle(ask, [this, ask, hold](const Txn& outcome, Call) {
                  forget(ask->claim.owner);
                  // The first copy of this very request may have done it.
-                 const bool held = any_erased(outcome.response) ||
-                                   (outcome.repeated && BootClock::now() < hold->expires);
+                 const auto freed = count_erased(outcome.response);
+                 const bool held =
+                     freed == ask->claim.parts.size() ||
+                     (outcome.repeated && freed == 0 && BootClock::now() < hold->expires);
                  ask->reply({.verdict = held ? Verdict::granted : Verdict::lost});
                }));
 }
@@ -257,7 +259,7 @@ void Store::release_wait(const AskPtr& ask, const Wait& wait, Call call) {
     ops.push_back(only_if({created(key, wait.created)}, {erase(key)}));
   send_bundled(ask, transaction({}, std::move(ops)), call,
                handle(ask, [this, ask](const Txn& outcome, Call now_on) {
-                 if (!any_erased(outcome.response)) return find_and_release(ask, now_on);
+                 if (count_erased(outcome.response) == 0) return find_and_release(ask, now_on);
                  forget(ask->claim.owner);
                  ask->reply({.verdict = Verdict::queued});
                }));
@@ -275,7 +277,7 @@ void Store::release_found(const AskPtr& ask, const wire::TxnResponse& response, 
   const auto& claim = ask->claim;
   const auto rows = read_rows(claim, response);
   Ops ops;
-  auto verdict = Verdict::lost;
+  std::size_t held = 0;
   for (const auto seat : {Seat::waits, Seat::holds}) {
     for (const auto& part : claim.parts) {
       const auto* entry = rows.find(part.resource, seat, claim.owner);
@@ -283,7 +285,7 @@ void Store::release_found(const AskPtr& ask, const wire::TxnResponse& response, 
       const auto same =
           ask->tidies ? written(entry->key, entry->written) : created(entry->key, entry->created);
       ops.push_back(only_if({same}, {erase(entry->key)}));
-      verdict = seat == Seat::holds ? Verdict::granted : Verdict::queued;
+      if (seat == Seat::holds) ++held;
     }
   }
   if (ops.empty()) {
@@ -291,9 +293,12 @@ void Store::release_found(const AskPtr& ask, const wire::TxnResponse& response, 
     return ask->reply({.verdict = Verdict::lost});
   }
   send(ask, transaction({}, std::move(ops)), call,
-       [this, ask, verdict](const wire::TxnResponse& done, Call) {
+       [this, ask, held](const wire::TxnResponse& done, Call) {
          forget(ask->claim.owner);
-         ask->reply({.verdict = any_erased(done) ? verdict : Verdict::lost});
+         const auto freed = count_erased(done);
+         const bool waited = held == 0 && freed > 0;
+         const bool all = held == ask->claim.parts.size() && freed >= held;
+         ask->reply({.verdict = all ? Verdict::granted : waited ? Verdict::queued : Verdict::lost});
        });
 }
 

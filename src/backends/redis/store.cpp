@@ -213,7 +213,7 @@ void Store::renew(const Claim& claim, Call call, Reply reply) {
 
 void Store::release(const Claim& claim, Call call, Reply reply) {
   run_all(Scripts::all().release,
-          {Verdict::unknown, Verdict::granted, Verdict::queued, Verdict::lost}, claim, call,
+          {Verdict::unknown, Verdict::queued, Verdict::lost, Verdict::granted}, claim, call,
           std::move(reply));
 }
 

@@ -452,13 +452,13 @@ BEGIN
     make_interval(secs => ttl_us / 1000000.0), at, own, of_identity, of_label, of_host, of_pid, of_tied), ' ');
 END $$;
 
--- release: forgets this owner. Answers granted if it held, queued if it waited, else lost.
+-- release: forgets this owner. Answers granted if it held all of it, queued if it waited, else lost.
 CREATE OR REPLACE FUNCTION interlock.{kind}_release({session_parameters} by_owner uuid, ids bigint[])
 RETURNS text LANGUAGE plpgsql {secure} AS $$
 DECLARE
   r interlock.{table};
   at timestamptz;
-  held boolean := false;
+  held int := 0;
   queued boolean := false;
   freed bigint[] := '{}';
 BEGIN
@@ -473,7 +473,7 @@ BEGIN
       CONTINUE;
     END IF;
     IF r.expires > at AND NOT interlock.{kind}_is_gone(r.home, own) THEN
-      held := true;
+      held := held + 1;
       IF r.home <> own THEN PERFORM interlock.tell(r.home, by_owner); END IF;
     END IF;
     IF interlock.{kind}_evict(r, own, at) THEN
@@ -485,7 +485,7 @@ BEGIN
     PERFORM interlock.{kind}_wake_next(freed[i], at);
   END LOOP;
   {released}
-  RETURN CASE WHEN held THEN 'granted' WHEN queued THEN 'queued' ELSE 'lost' END;
+  RETURN CASE WHEN held = cardinality(ids) THEN 'granted' WHEN held = 0 AND queued THEN 'queued' ELSE 'lost' END;
 END $$;
 
 -- release, of one exclusive lock that is held. Usually nobody waits, or one that wants it alone.

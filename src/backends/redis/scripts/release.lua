@@ -1,11 +1,11 @@
-local held, queued = released, false
+local held, queued = released and 1 or 0, false
 -- All of it goes before anybody is told, which may be refused.
 for _, row in ipairs(rows) do
   row.hold = hold_of(row, owner)
   row.entry = call('HGET', row.waiting, owner)
   if row.hold then
     drop_holder(row, row.hold)
-    held = true
+    held = held + 1
   end
   if row.entry then
     leave_queue(row, match(row.entry, '\n([^\n]*)'))
@@ -18,4 +18,5 @@ for _, row in ipairs(rows) do
   if hold and hold.home ~= home and hold.home ~= '' then tell(hold.home, owner) end
   if hold or row.entry or released then wake_next(row) end
 end
-return held and 1 or queued and 2 or 0
+if held == #rows then return 1 end
+return held == 0 and queued and 2 or 0

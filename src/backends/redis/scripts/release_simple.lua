@@ -1,6 +1,6 @@
 -- release: forgets the owner on the parts named, holding or queued, and wakes whoever is next.
 -- KEYS and ARGV as for acquire, but without a fence, and for a simple claim only its owner and the
--- flags. Answer 1: it held; 2: it waited; 0: it is not known
+-- flags. Answer 1: it held all of it; 2: it waited; 0: it did not
 local KEYS, ARGV, released = KEYS, ARGV, false
 local call = redis.call
 if not ARGV[4] and call('GET', KEYS[1]) == ARGV[1] then
