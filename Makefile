@@ -17,8 +17,8 @@ SHELL := /bin/bash
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
-# Most tests wait for something most of the time: a machine of your own can do with more.
-TEST_JOBS ?= $(JOBS)
+# Most tests wait for something most of the time.
+TEST_JOBS ?= $(shell expr 2 \* $(JOBS))
 
 .PHONY: all build demo test interop collector bench lint format sanitize asan tsan clang install deps clean
 .DELETE_ON_ERROR:
