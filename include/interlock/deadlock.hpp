@@ -1,8 +1,8 @@
 // Waits that would never end: who waits for whom in a circle.
 //
-// One claim on several resources (MultiLock) can't deadlock. Claims made one after the other can: a
-// worker holds `a` and waits for `b`, another holds `b` and waits for `a`. Both renew their leases, and
-// so no TTL ends it.
+// Who takes all that he needs in one claim (MultiLock) can't deadlock with others who do. Claims made one
+// after the other can: a worker holds `a` and waits for `b`, another holds `b` and waits for `a`, or is ahead
+// in the line of `b` with a claim on both. All renew their leases and places, and so no TTL ends it.
 //
 // Interlock looks for such circles while it waits. It has to know which waits and holds belong to one
 // who does one thing at a time: Options::actor or Options::identity say so, and with

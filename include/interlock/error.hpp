@@ -21,7 +21,7 @@ enum class Errc {
   wrong_kind,      ///< the resource is in use as another kind of lock
   wrong_capacity,  ///< the semaphore is in use with another capacity
   unsupported,     ///< this store can't do that, see its traits
-  forked,          ///< the client was made before a fork, and this is the child
+  forked,          ///< this is a forked child: the client is its parent's, or etcd was in use there
   deadlock,        ///< waiting on would never end
 };
 

@@ -27,7 +27,8 @@ struct EtcdGuard {
 /// For an exclusive lease of an etcd store with this prefix; the guard of resource(), or of the one
 /// named. After an upgrade it is another one, and there is none for what was exclusive before a
 /// change of something else: that guard lets nothing through. Throws Error (invalid) if the lease
-/// holds no such resource.
+/// holds no such resource, and (unsupported) if there is nothing to compare: a shared lease, slots of a
+/// semaphore, a lease of another store.
 EtcdGuard etcd_guard(const Lease& lease, std::string_view resource = {},
                      std::string_view prefix = "interlock/");
 

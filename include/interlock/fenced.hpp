@@ -5,6 +5,9 @@
 // shuts out all older ones from then on; with an equal one, only the same owner is. Reads count, too: a
 // stopped holder may otherwise read what its successor is about to change.
 //
+// This is for exclusive leases. Readers that hold a lock together have different fences, and so have those
+// who share a semaphore: the newest one to come would shut out all the others, which are as good.
+//
 // Of an owner, only brief() is stored: who knows all of it can release the lease.
 #pragma once
 
@@ -17,6 +20,10 @@
 #include "interlock/lease.hpp"
 
 namespace interlock {
+
+/// lease.fence() if it is the only one that counts. Throws Error (unsupported) unless the lease is an
+/// exclusive one of a store that has fences.
+Fence exclusive_fence(const Lease& lease);
 
 /// What a data store keeps beside a record, to decide who may touch it. Not thread-safe.
 class FenceGate {
@@ -38,7 +45,7 @@ class FenceGate {
 /// A value that lets in only the newest holder: for tests, and to show how it is done. Thread-safe.
 ///
 /// Leases with the same identity share a fence and are different owners; here the first one to come is
-/// let in.
+/// let in. Shared leases and slots are refused: Error (unsupported).
 template <class T>
 class FencedValue {
  public:
@@ -47,11 +54,11 @@ class FencedValue {
 
   /// Nothing: refused, as a newer holder was here.
   [[nodiscard]] std::optional<T> read(const Lease& lease) {
-    return read(lease.fence(), lease.owner().brief());
+    return read(exclusive_fence(lease), lease.owner().brief());
   }
   /// False: refused.
   [[nodiscard]] bool write(const Lease& lease, T value) {
-    return write(lease.fence(), lease.owner().brief(), std::move(value));
+    return write(exclusive_fence(lease), lease.owner().brief(), std::move(value));
   }
 
   // The same on the other side of a wire, where there is no lease but what came along with the request.
@@ -78,7 +85,7 @@ class FencedValue {
 ///     ALTER TABLE invoices ADD fence bigint NOT NULL DEFAULT 0,
 ///                          ADD fence_owner text NOT NULL DEFAULT '';
 ///
-/// A write, with lease.fence().value and lease.owner().brief() as $1 and $2:
+/// A write, with exclusive_fence(lease).value and lease.owner().brief() as $1 and $2:
 ///
 ///     "UPDATE invoices SET total = $3, " + sql.assign + " WHERE id = $4 AND " + sql.admits
 ///
@@ -94,8 +101,8 @@ struct SqlFence {
 SqlFence sql_fence(std::string_view fence = "$1", std::string_view owner = "$2");
 
 /// The rule in Lua, to be put before a script of your own for Redis. KEYS[1] is a key that remembers the
-/// fence (a hash; in a cluster in the slot of the data: `{invoice:42}:fence`), ARGV[1] the fence, ARGV[2]
-/// the owner's brief(); the rest is yours:
+/// fence (a hash; in a cluster in the slot of the data: `{invoice:42}:fence`), ARGV[1] the exclusive_fence(),
+/// ARGV[2] the owner's brief(); the rest is yours:
 ///
 ///     EVAL redis_fence() + "return redis.call('SET', KEYS[2], ARGV[3])" 2 fence-key key 17 ab12cd34 value
 ///

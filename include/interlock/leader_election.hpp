@@ -83,9 +83,9 @@ class LeaderElection {
   Fence campaign(const std::stop_token& stop = {});
   /// One shot: leads now, or somebody else does. Never waits, never overtakes who waits.
   bool try_lead();
-  /// Leads no more, and campaigns no more until it is told to. Comes back when on_loss has and the
-  /// store has been told; called from a callback, that happens after the callback returned. Fine if it
-  /// does not lead.
+  /// Leads no more, and campaigns no more until it is told to: all who wait in campaign() give up.
+  /// Comes back when on_loss has and the store has been told; called from a callback, that happens
+  /// after the callback returned. Fine if it does not lead.
   void resign();
 
   /// By this machine's own clock, at this moment: false as soon as the lease can't be relied on, however

@@ -17,6 +17,7 @@
 namespace interlock {
 
 class Attempt;
+struct Traits;
 namespace core {
 class Engine;
 class Hold;
@@ -58,7 +59,13 @@ class [[nodiscard]] Lease {
   [[nodiscard]] Fence fence() const;
   /// The fence of one of several resources.
   [[nodiscard]] Fence fence(std::string_view resource) const;
+  /// How it holds resource(): alone, shared with others, or slots of it.
+  [[nodiscard]] Mode mode() const;
+  /// How it holds one of several resources. Throws Error (invalid) if it does not.
+  [[nodiscard]] Mode mode(std::string_view resource) const;
   [[nodiscard]] const Who& who() const;
+  /// Of the store that it is from.
+  [[nodiscard]] const Traits& traits() const;
   /// For people; nothing is decided by it.
   [[nodiscard]] std::chrono::system_clock::time_point acquired_at() const;
   /// Until then it is ours whatever happens to the network; a renewal moves it.
@@ -115,11 +122,14 @@ class [[nodiscard]] Lease {
   /// the lease is lost. Throws Error (unreachable).
   bool tie_to(std::optional<std::int64_t> process);
 
-  /// What detach() would give, without letting go: with it, another process can release the lease.
+  /// What detach() would give, without letting go: with it, another process can release the lease
+  /// (not if Traits::detaches is false).
   [[nodiscard]] std::string token() const;
 
   /// Turns it into a printable token, which holds the claim until its TTL ends, with no process
-  /// that renews it. Client::adopt turns it back, in any process. This object is released().
+  /// that renews it. Client::adopt turns it back, in any process. This object is released(). Throws
+  /// Error (unsupported), and holds on, if a lease of this store ends with its client
+  /// (Traits::detaches is false: PostgreSQL's advisory locks).
   [[nodiscard]] std::string detach();
 
  private:

@@ -46,12 +46,12 @@ class Locking {
   ~Locking();
 
   /// Takes all of them or none, exclusively, in line with all others who wait; nobody ever sees them
-  /// half-taken, and sets that overlap can't block each other for good. A name given twice is one name;
-  /// no name at all is always had. False: not within `limit`, and nothing is left behind. Throws Error
-  /// if the store fails.
+  /// half-taken. Calls that ask for all they need at once can't block each other for good; who holds
+  /// something and asks for more can, see MultiLock. A name given twice is one name; no name at all is
+  /// always had. False: not within `limit`, and nothing is left behind. Throws Error if the store fails.
   ///
   /// `duration` is how long others wait if this process disappears; while it lives, it renews.
-  /// `who` is for people: who() shows it.
+  /// `who` is for people: who() shows it, also if it is empty.
   [[nodiscard]] bool acquire(const std::vector<std::string>& resources,
                              Duration duration = std::chrono::seconds(30), std::string who = {},
                              Duration limit = kMaxWait);
@@ -65,8 +65,8 @@ class Locking {
   /// overlap another's: a lease can be lost, if the store is out of reach for too long.
   [[nodiscard]] bool holds(const std::vector<std::string>& resources) const;
 
-  /// The `who` of the holder of each resource that is held, by anybody. Free ones are left out, and so
-  /// are those whose time is over. Throws Error if the store can't be read.
+  /// The `who` of the holder of each resource that is held, by anybody: empty if it gave none. Free ones
+  /// are left out, and so are those whose time is over. Throws Error if the store can't be read.
   [[nodiscard]] std::map<std::string, std::string> who(
       const std::vector<std::string>& resources) const;
 

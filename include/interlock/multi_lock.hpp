@@ -13,9 +13,13 @@ inline Part slots(std::string name, std::uint32_t count, std::uint32_t capacity)
   return {.resource = std::move(name), .mode = Mode::slots, .slots = count, .capacity = capacity};
 }
 
-/// One lease on all of them, or none: never half-taken, so no order to agree on and no deadlock
-/// among MultiLocks. A name given twice is one name. Sets without a common name never wait for each
-/// other. Lease::release({…}) gives some back early.
+/// One lease on all of them, or none: never half-taken, so no order to agree on, and no deadlock among
+/// those who take all that they need in one call. A name given twice is one name. Sets without a common
+/// name never wait for each other. Lease::release({…}) gives some back early.
+///
+/// While it waits it holds nothing, but it has its place in the line of each name, also of those that
+/// are free. So who holds `a` and then asks for `b` waits behind a queued `{a, b}`, which waits for `a`: a
+/// deadlock. It is found if both have an actor (deadlock.hpp), and a bounded wait ends it.
 ///
 ///     MultiLock both(locks, {"account:1", "account:2"});
 ///     MultiLock mixed(locks, {exclusive("report"), shared("config"), slots("workers", 2, 8)});

@@ -90,11 +90,11 @@ class GenerationFailed : public std::runtime_error {
 ///
 /// The generator is called with the key, and with a std::stop_token if it takes one: stopped if the
 /// lock is lost or this object is destroyed. It runs on a thread of its own, as it may outlast its
-/// callers: whoever gives up does not spoil it for the others. If the lock was lost meanwhile, its value
-/// goes to those who wait in this process, and is not stored.
+/// callers: whoever gives up does not spoil it for the others. If its token was stopped meanwhile, its value
+/// goes to those who wait in this process, and is not stored: it may be half of one.
 ///
 /// Thread-safe. The destructor waits for generators that still run, since they are your code and may
-/// use what you destroy next.
+/// use what you destroy next; and for ClientOptions::release_timeout at most after that.
 class SingleFlight {
  public:
   /// Throws Error (invalid) for options and functions that make no sense.

@@ -326,7 +326,9 @@ bool Engine::evict(std::string_view resource, const Owner& owner) {
   normalize(claim.parts, false);
   const auto answer = release_and_wait(claim, now() + traits_.call_timeout);
   if (answer.verdict == Verdict::unknown) throw answer.why->about(std::string(resource));
-  return answer.verdict != Verdict::lost;
+  if (answer.verdict == Verdict::lost) return false;
+  wake(owner);  // it may be this client's own, of which no store tells
+  return true;
 }
 
 template <class Send>

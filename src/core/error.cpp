@@ -41,7 +41,7 @@ class Category final : public std::error_category {
       case Errc::unsupported:
         return "not supported by this store";
       case Errc::forked:
-        return "client of the parent process";
+        return "not after a fork";
       case Errc::deadlock:
         return "deadlock";
     }

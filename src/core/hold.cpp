@@ -66,12 +66,13 @@ Fence Hold::fence(std::string_view resource) const {
         Errc::unsupported, "this store has no fences",
         {.resource = std::string(resource), .node = engine_->traits().where, .maybe_held = false});
   }
-  const Part* part = claim_.find(resource);
-  if (part == nullptr) {
-    throw Error(Errc::invalid, "this lease does not hold it",
-                {.resource = std::string(resource), .node = {}, .maybe_held = false});
-  }
-  return fences_[static_cast<std::size_t>(part - claim_.parts.data())];
+  return fences_[static_cast<std::size_t>(&part(resource) - claim_.parts.data())];
+}
+
+const Part& Hold::part(std::string_view resource) const {
+  if (const Part* found = claim_.find(resource)) return *found;
+  throw Error(Errc::invalid, "this lease does not hold it",
+              {.resource = std::string(resource), .node = {}, .maybe_held = false});
 }
 
 TimePoint Hold::valid_until() const {
@@ -382,6 +383,13 @@ std::string Hold::token() const { return make_token(claim_, resource()); }
 
 std::string Hold::detach() {
   engine_->check_not_forked();
+  if (!engine_->traits().detaches) {
+    throw Error(
+        Errc::unsupported,
+        "a lease ends with its connection here, so there is nothing to hand on: it is held as "
+        "before; keep it until the work is done, or take a store that can detach",
+        {.resource = resource(), .node = engine_->traits().where, .maybe_held = false});
+  }
   Claim claim = claim_;
   if (claim.who->pid == getpid()) {
     auto nobody = *claim.who;

@@ -30,6 +30,8 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   [[nodiscard]] std::vector<std::string> resources() const;
   [[nodiscard]] const Claim& claim() const noexcept { return claim_; }
   [[nodiscard]] Fence fence(std::string_view resource) const;
+  [[nodiscard]] Mode mode(std::string_view resource) const { return part(resource).mode; }
+  [[nodiscard]] const Traits& traits() const noexcept { return engine_->traits(); }
   [[nodiscard]] std::chrono::system_clock::time_point acquired_at() const noexcept;
   [[nodiscard]] int attempts() const noexcept { return attempts_; }
   [[nodiscard]] Duration waited() const noexcept { return waited_; }
@@ -67,6 +69,8 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   void send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock);
   bool renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock);
   [[nodiscard]] Error lost_error() const;
+  /// Throws Error (invalid) if there is none.
+  [[nodiscard]] const Part& part(std::string_view resource) const;
 
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<const Template> what_;

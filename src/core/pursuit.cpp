@@ -221,8 +221,13 @@ Error Pursuit::error() const {
     case Outcome::busy:
       return make(Errc::busy, "somebody else has it");
     case Outcome::timed_out:
-      return make(Errc::timed_out, machine_.answered() ? "somebody else had it for all of " + time
-                                                       : "there was no answer in " + time);
+      if (!machine_.answered()) return make(Errc::timed_out, "there was no answer in " + time);
+      // Only of the first in line it is known that somebody holds it.
+      if (const auto ahead = machine_.place().value_or(0); ahead > 0)
+        return make(Errc::timed_out, "after " + time + ", " + std::to_string(ahead) +
+                                         (ahead == 1 ? " other was" : " others were") +
+                                         " still ahead in the queue");
+      return make(Errc::timed_out, "somebody else had it for all of " + time);
     case Outcome::exhausted:
       return make(Errc::exhausted, "somebody else had it at each of " + tries);
     case Outcome::cancelled:

@@ -1,6 +1,18 @@
 #include "interlock/fenced.hpp"
 
+#include "interlock/error.hpp"
+
 namespace interlock {
+
+Fence exclusive_fence(const Lease& lease) {
+  if (lease.mode() == Mode::exclusive) return lease.fence();
+  throw Error(
+      Errc::unsupported,
+      "a fence guards what one holds alone, and this lease is " +
+          std::string(lease.mode() == Mode::shared ? "shared" : "of slots") +
+          ": the newest of several holders would shut out the others; take an exclusive lock",
+      {.resource = lease.resource(), .node = {}, .maybe_held = false});
+}
 
 SqlFence sql_fence(std::string_view fence, std::string_view owner) {
   const std::string f(fence);

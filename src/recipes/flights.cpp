@@ -209,8 +209,10 @@ std::optional<std::string> Flights::pursue(Flight& flight) {
   const auto stop = flight.nobody_waits.get_token();
   for (bool waited = false;;) {
     Lease lease;
-    if (auto attempt = lock.try_write()) {
+    if (auto attempt = lock.try_write_for(Duration::zero(), stop)) {
       lease = *std::move(attempt);
+    } else if (stop.stop_requested()) {
+      return std::nullopt;
     } else {
       // Somebody is at it. As readers, all who wait for that get in together.
       if (!may_queue(flight)) return std::nullopt;

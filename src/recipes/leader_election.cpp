@@ -93,14 +93,17 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
 
   Fence campaign(const std::stop_token& stop) {
     check_not_forked();
+    std::unique_lock lock(mutex_);
+    const auto resignations = resignations_;
+    const auto resigned = [&] { return resignations_ != resignations; };
     while (true) {
-      std::unique_lock lock(mutex_);
       if (on_its_thread() && !leads()) {
         throw Error(Errc::invalid, "a callback can't wait for it to lead: call start() there",
                     {.resource = lock_.resource()});
       }
       // One term at a time, and one acquisition at a time.
-      changed_.wait(lock, stop, [this] { return leads() || idle(); });
+      changed_.wait(lock, stop, [&] { return resigned() || leads() || idle(); });
+      if (resigned()) throw cancelled();
       if (leads()) return term_->number;
       if (stop.stop_requested()) throw cancelled();
       auto ask = begin_asking();
@@ -114,6 +117,7 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
         end_asking({}, ask);
         throw;
       }
+      lock.lock();
       if (ask.stop_requested()) throw cancelled();
     }
   }
@@ -219,6 +223,7 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
   std::shared_ptr<Term> step_back(bool for_good) {
     std::unique_lock lock(mutex_);
     standing_ = false;
+    ++resignations_;
     closing_ = closing_ || for_good;
     auto ask = ask_;
     auto term = term_;
@@ -311,6 +316,7 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
   bool standing_ = false;  // campaigns in the background
   bool asking_ = false;    // an acquisition is under way
   bool closing_ = false;
+  std::uint64_t resignations_ = 0;          // whoever waits since before the last one gives up
   std::stop_source ask_{std::nostopstate};  // ends the acquisition
   std::shared_ptr<Term> term_;
   std::chrono::steady_clock::time_point pause_{};

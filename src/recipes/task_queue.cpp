@@ -70,8 +70,8 @@ class TaskQueue::State {
     return std::max(rest, kShortestKeep);
   }
 
-  /// Beside the worker's own claim, by its identity. False: that claim is lost.
-  bool keep(const std::string& id, const std::string& identity, Duration rest) {
+  /// Beside the worker's own claim, by its identity: who keeps it now. Nothing: that claim is lost.
+  std::optional<Owner> keep(const std::string& id, const std::string& identity, Duration rest) {
     auto attempt = Mutex(client_, resource(id),
                          Options{.ttl = rest,
                                  .label = options_.label,
@@ -80,10 +80,11 @@ class TaskQueue::State {
                                  .hierarchy = false,
                                  .process = 0})
                        .try_acquire();
-    if (!attempt) return false;
+    if (!attempt) return std::nullopt;
+    const auto owner = attempt->owner();
     if (client_.traits().detaches) {
       (void)attempt->detach();
-      return true;
+      return owner;
     }
     std::vector<Lease> ended;  // let go of after the lock
     const std::lock_guard lock(mutex_);
@@ -92,7 +93,26 @@ class TaskQueue::State {
     std::move(first_ended, kept_.end(), std::back_inserter(ended));
     kept_.erase(first_ended, kept_.end());
     kept_.push_back(std::move(*attempt));
-    return true;
+    return owner;
+  }
+
+  /// It was not the worker's to keep.
+  void give_up(const std::string& id, const Owner& keeper) {
+    Lease kept;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto it = std::find_if(kept_.begin(), kept_.end(),
+                                   [&](const Lease& lease) { return lease.owner() == keeper; });
+      if (it != kept_.end()) {
+        kept = std::move(*it);
+        kept_.erase(it);
+      }
+    }
+    if (kept) {
+      kept.release();
+    } else {
+      client_.evict(resource(id), keeper);
+    }
   }
 
   void linger(const std::stop_token& stop) {
@@ -143,14 +163,14 @@ Task::operator bool() const noexcept {
 
 LeaseState Task::done() {
   auto& [queue, id, identity, lease] = *claimed_;
-  if (lease.state() == LeaseState::held) {
-    // The one that keeps it first, then ours: nobody gets in between.
-    if (const auto rest = queue->rest(lease); rest && !queue->keep(id, identity, *rest)) {
-      lease.release();
-      return LeaseState::lost;
-    }
-  }
-  return lease.release();
+  const auto rest = queue->rest(lease);
+  // Not by our own word alone: what was taken from us behind our back is not ours to keep.
+  if (!rest || !lease.extend(lease.ttl())) return lease.release();
+  // The one that keeps it first, then ours: nobody gets in between.
+  const auto keeper = queue->keep(id, identity, *rest);
+  const auto state = lease.release();
+  if (keeper && state == LeaseState::lost) queue->give_up(id, *keeper);
+  return keeper ? state : LeaseState::lost;
 }
 
 LeaseState Task::give_back() { return claimed_->lease.release(); }

@@ -118,9 +118,11 @@ std::string Workshop::make(const std::string& key, Lease& lease, std::stop_sourc
   try {
     value = generate_(key, stop.get_token());
   } catch (...) {
-    tell(key, std::current_exception(), lease);
+    if (!stop.stop_requested()) tell(key, std::current_exception(), lease);
     throw;
   }
+  // Whoever was told to stop may have given back half of it, and may have failed for no other reason.
+  if (stop.stop_requested() && lease) return value;
   try {
     store(key, value, BootClock::now() - began, lease);
   } catch (...) {
@@ -132,8 +134,9 @@ std::string Workshop::make(const std::string& key, Lease& lease, std::stop_sourc
 void Workshop::store(const std::string& key, const std::string& value, Duration took,
                      const Lease& lease) {
   const auto bytes = freshness_.seal(value, took);
-  if (cache_.put_fenced) return cache_.put_fenced(key, bytes, lease.fence());
-  if (lease.state() == LeaseState::held) return cache_.put(key, bytes);
+  if (lease)
+    return cache_.put_fenced ? cache_.put_fenced(key, bytes, lease.fence())
+                             : cache_.put(key, bytes);
   throw Error(Errc::lost,
               "lost while the generator ran (" + lease.lost_reason() +
                   "): its value was not stored, as another may be newer",

@@ -109,5 +109,31 @@ TEST_P(Detaching, AReleasedTokenCantBeAdopted) {
   EXPECT_TRUE(nothing_left());
 }
 
+CONFORMANCE_SUITE(NotDetaching);
+
+TEST_P(NotDetaching, ALeaseThatCantBeDetachedSaysSoAndHoldsOn) {
+  COVERS(Rule<10>);
+  const auto locks = client();
+  if (locks.traits().detaches) GTEST_SKIP() << "it can be detached";
+  auto one = Mutex(locks, "r", {.ttl = 1s}).acquire();
+  auto several = MultiLock(locks, {exclusive("a"), shared("b"), slots("c", 1, 2)}).acquire();
+  for (auto* const lease : {&one, &several}) {
+    try {
+      static_cast<void>(lease->detach());
+      FAIL() << "a token that holds nothing";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::unsupported) << error.what();
+      EXPECT_EQ(error.resource(), lease->resource());
+    }
+    EXPECT_TRUE(*lease);
+    EXPECT_EQ(holders(lease->resource()), 1U);
+  }
+  const auto first = one.valid_until();
+  EXPECT_TRUE(eventually([&] { return one.valid_until() > first || !one; })) << "renewed as before";
+  EXPECT_EQ(one.release(), LeaseState::released);
+  EXPECT_EQ(several.release(), LeaseState::released);
+  EXPECT_TRUE(nothing_left());
+}
+
 }  // namespace
 }  // namespace interlock::conformance

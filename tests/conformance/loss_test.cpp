@@ -44,6 +44,14 @@ TEST_P(Loss, AnEvictedHolderLeavesTheResourceToTheNext) {
   EXPECT_FALSE(client().evict("r", evicted.owner())) << "has nothing there any more";
 }
 
+TEST_P(Loss, AHolderThatItsOwnClientEvictsIsToldWithoutARenewal) {
+  COVERS(Rule<7>);
+  const auto locks = client();
+  const auto lease = Mutex(locks, "r", {.ttl = 600s}).acquire();  // renewed after minutes
+  EXPECT_TRUE(locks.evict("r", lease.owner()));
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+}
+
 TEST_P(Loss, APartitionedHolderIsToldByItsOwnClock) {
   COVERS(Rule<7>);
   for (const auto fate : {Fate::fail, Fate::silence}) {

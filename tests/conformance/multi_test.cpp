@@ -62,6 +62,25 @@ TEST_P(Sets, ASetIsNotStarvedByItsParts) {
   EXPECT_TRUE(late.lease());
 }
 
+// Who holds something and asks for more waits behind a set that waits for it: a bounded wait ends that,
+// and says what was in the way.
+TEST_P(Sets, ASetThatWaitsKeepsItsPlaceInTheLineOfWhatIsFree) {
+  COVERS(Rule<2>, Rule<3>);
+  const auto locks = client();
+  if (!locks.traits().atomic_claims || !locks.traits().queues)
+    GTEST_SKIP() << "one after the other";
+  auto a = Mutex(locks, "a").acquire();
+  auto both = queue_up(MultiLock(client(), {"a", "b"}));
+  EXPECT_EQ(holders("b"), 0U);
+  const auto late = Mutex(locks, "b").try_acquire_for(500ms);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.outcome(), Outcome::timed_out);
+  EXPECT_NE(late.error().message().find("1 other was still ahead in the queue"), std::string::npos)
+      << late.error().what();
+  a.release();
+  EXPECT_TRUE(both.lease());
+}
+
 TEST_P(Sets, DisjointSetsNeverBlockEachOther) {
   COVERS(Rule<2>, Case<26>);
   const auto locks = client();

@@ -37,5 +37,29 @@ TEST_F(Fenced, AStoppedHolderThatWakesUpIsRefusedByTheCompare) {
   EXPECT_EQ(servers().ctl({"get", "--print-value-only", "data"}), "final\n");
 }
 
+TEST_F(Fenced, AGuardIsForAnExclusiveLeaseOfEtcds) {
+  const auto locks = connect(url());
+  const auto why = [](const Lease& lease, const std::string& resource) -> std::string {
+    try {
+      (void)etcd_guard(lease, resource);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::unsupported) << error.what();
+      EXPECT_EQ(error.resource(), resource);
+      return error.message();
+    }
+    return "a guard";
+  };
+  auto reader = RwLock(locks, "report").read();
+  EXPECT_NE(why(reader, "report").find("shared"), std::string::npos);
+  const auto mixed = MultiLock(locks, {exclusive("a"), shared("b"), slots("c", 1, 2)}).acquire();
+  EXPECT_EQ(why(mixed, "a"), "a guard");
+  EXPECT_NE(why(mixed, "b").find("shared"), std::string::npos);
+  EXPECT_NE(why(mixed, "c").find("semaphore"), std::string::npos);
+  const auto elsewhere = Mutex(connect("memory:"), "report").acquire();
+  EXPECT_NE(why(elsewhere, "report").find("another store"), std::string::npos);
+  ASSERT_TRUE(reader.try_upgrade());
+  EXPECT_EQ(why(reader, "report"), "a guard");
+}
+
 }  // namespace
 }  // namespace interlock::etcd_tests

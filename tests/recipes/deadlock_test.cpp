@@ -104,6 +104,21 @@ TEST_P(DeadlockWatch, NobodyIsToldWhereItIsSwitchedOff) {
   EXPECT_TRUE(circle.result(1));
 }
 
+// It holds nothing, but it is in the line of what is free, too.
+TEST_P(DeadlockWatch, WhoAsksForMoreBehindASetThatWaitsForHimIsTold) {
+  const auto locks = client();
+  auto held = Mutex(locks, "a", {.actor = "ann"}).acquire();
+  auto both = queue_up(MultiLock(client(), {"a", "b"}, {.actor = "bob"}));
+  try {
+    (void)Mutex(locks, "b", {.actor = "ann", .max_wait = kPatience}).acquire();
+    FAIL() << "it should have thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::deadlock) << error.what();
+  }
+  held.release();
+  EXPECT_TRUE(both.attempt());
+}
+
 // A long wait is no deadlock: the one in front works.
 TEST_P(DeadlockWatch, AQueueThatMovesIsNone) {
   const auto locks = client();

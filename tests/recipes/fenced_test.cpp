@@ -18,6 +18,33 @@ TEST_P(Fenced, AHolderThatSleptThroughItsLeaseIsRefused) {
   EXPECT_EQ(report.read(next), "final");
 }
 
+// Two readers that are both alive have different fences.
+TEST_P(Fenced, LeasesThatSeveralHaveAtOnceAreRefused) {
+  const auto locks = client();
+  FencedValue<std::string> report("empty");
+  const auto refused = [&](const Lease& lease) {
+    int errors = 0;
+    try {
+      (void)report.read(lease);
+    } catch (const Error& error) {
+      errors += error.errc() == Errc::unsupported ? 1 : 0;
+      EXPECT_EQ(error.resource(), lease.resource());
+    }
+    try {
+      (void)report.write(lease, "mine");
+    } catch (const Error& error) {
+      errors += error.errc() == Errc::unsupported ? 1 : 0;
+    }
+    return errors == 2;
+  };
+  auto reader = RwLock(locks, "report").read();
+  EXPECT_TRUE(refused(reader));
+  EXPECT_TRUE(refused(Semaphore(locks, "printers", 2).acquire()));
+  ASSERT_TRUE(reader.try_upgrade());
+  EXPECT_EQ(exclusive_fence(reader), reader.fence());
+  EXPECT_EQ(report.read(reader), "empty");
+}
+
 TEST(FenceGate, LetsInLargerOnesAndOfEqualOnesTheSameOwner) {
   FenceGate gate;
   EXPECT_TRUE(gate.admit({17}, "a"));

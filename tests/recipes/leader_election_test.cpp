@@ -127,6 +127,38 @@ TEST_P(Election, ACampaignIsGivenUpByItsTokenAndByResigning) {
   EXPECT_TRUE(eventually([&] { return waiters("leader:orders") == 0; }));
 }
 
+TEST_P(Election, ResigningEndsAllCampaigns) {
+  LeaderElection leader(client(), "orders");
+  ASSERT_TRUE(leader.try_lead());
+  LeaderElection candidate(client(), "orders");
+  const auto given_up = [&] {
+    try {
+      (void)candidate.campaign();
+    } catch (const Error& error) {
+      return error.errc() == Errc::cancelled;
+    }
+    return false;
+  };
+  for (const bool stands : {true, false}) {
+    if (stands) candidate.start();
+    std::vector<std::future<bool>> campaigns;
+    for (int i = 0; i < 3; ++i) campaigns.push_back(std::async(std::launch::async, given_up));
+    ASSERT_TRUE(eventually([&] { return waiters("leader:orders") == 1; }));
+    // A campaign that begins later is not ended, so it may take more than one.
+    for (auto& campaign : campaigns) {
+      ASSERT_TRUE(eventually([&] {
+        candidate.resign();
+        return campaign.wait_for(10ms) == std::future_status::ready;
+      }));
+      EXPECT_TRUE(campaign.get()) << (stands ? "beside start()" : "without start()");
+    }
+    ASSERT_TRUE(eventually([&] { return waiters("leader:orders") == 0; }));
+  }
+  leader.resign();
+  EXPECT_FALSE(candidate.is_leader());
+  EXPECT_TRUE(leader.try_lead()) << "nobody is left in line";
+}
+
 TEST_P(Election, TheNextOneWaitsUntilTheOldOneHasStopped) {
   Diary diary;
   LeaderElection* next = nullptr;

@@ -6,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "conformance/wire.hpp"
 #include "recipes/recipe.hpp"
 #include "recipes/shared_cache.hpp"
 
@@ -448,6 +449,48 @@ TEST_P(SingleFlights, DestroyingItStopsGeneratorsAndWaitsForThem) {
   }
   EXPECT_TRUE(ended);
   EXPECT_TRUE(nothing_left());
+}
+
+TEST_P(SingleFlights, WhatAStoppedGeneratorGivesIsNotStored) {
+  {
+    auto flights = flight([&](const std::string&, const std::stop_token& stop) -> std::string {
+      ++runs_;
+      EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+      return "half of it";
+    });
+    EXPECT_TRUE(eventually([&] { return flights.try_get_for("k", 20ms) || runs_ > 0; }));
+  }
+  EXPECT_EQ(cache_.get("k"), std::nullopt);
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_P(SingleFlights, ThatItsObjectIsGoneIsNoErrorForThoseWhoWaitElsewhere) {
+  auto other = flight(counter());
+  std::optional<SingleFlight> gone(
+      flight([&](const std::string&, const std::stop_token& stop) -> std::string {
+        runs_ = 1;
+        EXPECT_TRUE(eventually([&] { return stop.stop_requested(); }));
+        throw std::runtime_error("stopped");
+      }));
+  EXPECT_TRUE(eventually([&] { return gone->try_get_for("k", 20ms) || runs_ > 0; }));
+  auto waiting = get(other);
+  wait_for_waiters(1);
+  gone.reset();
+  EXPECT_EQ(waiting.get(), "2") << "made by another one";
+}
+
+TEST_P(SingleFlights, DestroyingItDoesNotWaitForAStoreThatIsSilent) {
+  const auto wire = std::make_shared<conformance::Wire>();
+  std::optional<SingleFlight> flights(
+      std::in_place,
+      Client(std::make_unique<conformance::Wired>(store().open(), wire, 2 * kPatience)),
+      cache_.functions(), counter());
+  wire->set_all(conformance::Fate::silence);
+  EXPECT_EQ(flights->try_get_for("k", 20ms), std::nullopt);
+  const auto began = BootClock::now();
+  flights.reset();
+  EXPECT_LT(BootClock::now() - began, kPatience) << "a call that is not answered lasts for longer";
+  EXPECT_EQ(runs_, 0);
 }
 
 TEST_P(SingleFlights, WhatMakesNoSenseIsRefused) {

@@ -138,6 +138,38 @@ TEST_P(Tasks, AWorkerWhoseClaimIsBrokenIsTold) {
   }
 }
 
+TEST_P(Tasks, WhoLostHisClaimFinishesNothing) {
+  const TaskQueue loser(client(), "mail", {.ttl = 600s, .at_least_for = 1h});
+  const TaskQueue other(client(), "mail", {.label = "worker 2", .at_least_for = 1h});
+  auto task = loser.claim("42");
+  ASSERT_TRUE(task);
+  store().break_hold("task:mail:42");
+  EXPECT_EQ(task->done(), LeaseState::lost);
+  EXPECT_FALSE(other.worker("42")) << "neither at work nor finished";
+
+  EXPECT_THROW((void)loser.run("43", [&] { store().break_hold("task:mail:43"); }), Error);
+  auto taken = other.claim("43");
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->done(), LeaseState::released);
+  EXPECT_TRUE(loser.worker("43").value().finished) << "by the one who had it";
+}
+
+TEST_P(Tasks, WhoLostHisClaimLeavesThatOfAnotherAlone) {
+  const TaskQueue loser(client(), "mail", {.ttl = 600s, .at_least_for = 1h});
+  const TaskQueue other(client(), "mail", {.label = "worker 2", .at_least_for = 1h});
+  auto task = loser.claim("42");
+  ASSERT_TRUE(task);
+  store().break_hold("task:mail:42");
+  auto taken = other.claim("42");
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(task->done(), LeaseState::lost);
+  EXPECT_TRUE(*taken);
+  EXPECT_EQ(holders("task:mail:42"), 1U);
+  EXPECT_EQ(loser.worker("42").value().label, "worker 2");
+  EXPECT_FALSE(loser.worker("42").value().finished);
+  EXPECT_EQ(taken->done(), LeaseState::released);
+}
+
 TEST_P(Tasks, TheFirstFreeOfSeveralIsClaimed) {
   const TaskQueue mine(client(), "mail");
   const TaskQueue theirs(client(), "mail");

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/process.hpp"
 #include "core/quiet_thread.hpp"
 #include "interlock/duration.hpp"
 
@@ -111,6 +112,20 @@ Failure failure(const grpc::Status& status, const std::string& node, bool maybe_
     default:
       return make(Kind::refused, Errc::refused, "");
   }
+}
+
+// gRPC does not survive a fork: its threads and locks stay behind, and the child shares its parent's
+// epoll set. Whoever was forked after the first use must not touch it, for the parent's sake, too.
+void check_not_forked_since_first_use(const Settings& settings) {
+  static std::atomic<std::uint64_t> first_used = 0;
+  const auto now = core::fork_epoch();
+  std::uint64_t used = 0;
+  if (first_used.compare_exchange_strong(used, now) || used == now) return;
+  throw Error(
+      Errc::forked,
+      "this process was forked after its parent had connected to etcd, and gRPC, by which that "
+      "is done, does not survive a fork: fork before the first connection, or exec",
+      {.resource = {}, .node = settings.where(), .maybe_held = false});
 }
 
 /// Something under way on the background thread.
@@ -622,7 +637,10 @@ void Rpc::Impl::close() {
   }
 }
 
-Rpc::Rpc(Settings settings) : impl_(std::make_unique<Impl>(std::move(settings))) {}
+Rpc::Rpc(Settings settings) {
+  check_not_forked_since_first_use(settings);
+  impl_ = std::make_unique<Impl>(std::move(settings));
+}
 Rpc::~Rpc() { stop(); }
 void Rpc::start(std::function<void()> tick) { impl_->start(std::move(tick)); }
 void Rpc::stop() { impl_->stop(); }

@@ -54,6 +54,7 @@ class Outbox {
 
 class Rpc {
  public:
+  /// Throws Error (forked) if gRPC was in use before a fork that made this process.
   explicit Rpc(Settings settings);
   Rpc(const Rpc&) = delete;
   Rpc& operator=(const Rpc&) = delete;
