@@ -25,9 +25,11 @@ TEST(DeadlocksCommand, ShowsWhoWaitsForWhom) {
   Child people("../interlock", {"--url", url, "deadlocks"});
   const auto first = people.line();
   const auto second = people.line();
-  for (const auto* part : {"(ann's job) has waited ", " for b, held by ", "(bob's job)"})
+  for (const auto* part :
+       {"(ann's job) as ann has waited ", " for b, held by ", "(bob's job) as bob"})
     EXPECT_NE(first.find(part), std::string::npos) << first;
-  for (const auto* part : {"(bob's job) has waited ", " for a, held by ", "(ann's job)"})
+  for (const auto* part :
+       {"(bob's job) as bob has waited ", " for a, held by ", "(ann's job) as ann"})
     EXPECT_NE(second.find(part), std::string::npos) << second;
   EXPECT_EQ(people.line(), "(nothing)");
 
