@@ -14,7 +14,7 @@ namespace {
 constexpr Duration kApart = std::chrono::milliseconds(500);  // the two looks that it takes
 constexpr Duration kLongest = std::chrono::seconds(30);
 /// How long each one who is younger is given to end a circle.
-constexpr Duration kPatience = std::chrono::seconds(2);
+constexpr Duration kPatience = std::chrono::seconds(3);
 /// From one look to the next, whoever is due; and so many times what the last one took.
 constexpr Duration kBreath = std::chrono::milliseconds(100);
 constexpr int kBreaths = 5;

@@ -441,6 +441,7 @@ void Engine::at_exit() noexcept {
   for (const auto& listener : everybody) listener->leave(deadline);
   // What the store's libraries need may go at any moment now.
   keeper_.stop();
+  thinker_.stop();
 }
 
 }  // namespace interlock::core
