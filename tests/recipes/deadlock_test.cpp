@@ -115,7 +115,8 @@ TEST_P(DeadlockWatch, AnUpgradeOnAnotherThreadIsThatThreadsWait) {
   auto reader = RwLock(clients[1], "book", {.actor = "reader"}).read();
   Waiting waits(Mutex(clients[1], "mine", {.actor = "reader"}));
   EXPECT_TRUE(eventually([&] { return waiters("mine") == 1; }));
-  auto upgraded = std::async(std::launch::async, [&] { return handed_on.try_upgrade_for(kPatience); });
+  auto upgraded =
+      std::async(std::launch::async, [&] { return handed_on.try_upgrade_for(kPatience); });
   EXPECT_TRUE(eventually([&] { return waiters("book") == 1; }));
   expect_found(clients);
   EXPECT_FALSE(waits.over());
