@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 #include <thread>
+#include <utility>
 
 #include "command.hpp"
 #include "interlock/deadlock.hpp"
@@ -20,7 +21,7 @@ using interlock::Deadlock;
 std::vector<Deadlock> look_twice(const interlock::Client& client) {
   const auto before = interlock::find_deadlocks(client.inspect());
   if (before.empty()) return {};
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
   auto found = interlock::find_deadlocks(client.inspect());
   std::erase_if(found, [&](const Deadlock& now) {
     return std::none_of(before.begin(), before.end(),
@@ -29,18 +30,23 @@ std::vector<Deadlock> look_twice(const interlock::Client& client) {
   return found;
 }
 
+// "host:123 (label) as actor".
+std::string with_actor(const interlock::Who& who) { return describe(who) + " as " + who.actor; }
+
+nlohmann::ordered_json to_json(const interlock::Who& who, const interlock::Owner& owner) {
+  return {{"label", who.label}, {"identity", who.identity}, {"actor", who.actor},
+          {"host", who.host},   {"pid", who.pid},           {"owner", owner.brief()}};
+}
+
 nlohmann::ordered_json to_json(const Deadlock& deadlock) {
   auto members = nlohmann::ordered_json::array();
   for (const auto& member : deadlock.members) {
-    members.push_back({{"label", member.who.label},
-                       {"identity", member.who.identity},
-                       {"actor", member.who.actor},
-                       {"host", member.who.host},
-                       {"pid", member.who.pid},
-                       {"waits_for", member.resource},
-                       {"waited_ms", member.waited / std::chrono::milliseconds(1)},
-                       {"owner", member.waiter.brief()},
-                       {"behind", member.queued ? "waiter" : "holder"}});
+    auto json = to_json(member.who, member.waiter);
+    json["waits_for"] = member.resource;
+    json["waited_ms"] = member.waited / std::chrono::milliseconds(1);
+    json["behind"] = member.queued ? "waiter" : "holder";
+    json["blocked_by"] = to_json(member.blocked_by, member.blocker);
+    members.push_back(std::move(json));
   }
   return {{"members", std::move(members)}, {"youngest", deadlock.youngest}};
 }
@@ -51,8 +57,8 @@ int deadlocks(const Arguments& arguments) {
   bool json = false;
   Parser parser(
       "deadlocks [OPTIONS]",
-      "Shows who waits for whom in a circle, among those that said who they are (--actor,\n"
-      "--identity). Exit status 1 if there is none.",
+      "Shows who waits for whom in a circle, among those that said who they are (--actor; in\n"
+      "programs, the threads of an identity, too). Exit status 1 if there is none.",
       "  interlock deadlocks && interlock list\n");
   parser.add_json(json);
   parser.read(arguments.before);
@@ -65,14 +71,12 @@ int deadlocks(const Arguments& arguments) {
     return found.empty() ? kNothing : kOk;
   }
   for (const auto& deadlock : found) {
-    const auto& members = deadlock.members;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const auto& member = members[i];
-      const auto& next = members[(i + 1) % members.size()];
-      std::cout << (i == 0 ? "" : "  ") << printable(describe(member.who)) << " has waited "
-                << for_people(member.waited) << " for " << printable(member.resource)
-                << (member.queued ? ", behind " : ", held by ") << printable(describe(next.who))
-                << '\n';
+    bool first = true;
+    for (const auto& member : deadlock.members) {
+      std::cout << (std::exchange(first, false) ? "" : "  ") << printable(with_actor(member.who))
+                << " has waited " << for_people(member.waited) << " for "
+                << printable(member.resource) << (member.queued ? ", behind " : ", held by ")
+                << printable(with_actor(member.blocked_by)) << '\n';
     }
   }
   if (found.empty() && ::isatty(STDOUT_FILENO) == 1)

@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include <cstdlib>
 #include <limits>
 
 #include "command.hpp"
@@ -73,6 +74,10 @@ void ClaimOptions::take(const interlock::Config& settings) {
   const auto options = settings.options();
   if (!no_wait && !wait) wait = options.max_wait;
   if (label.empty()) label = options.label;
+  if (const char* around = std::getenv("INTERLOCK_ACTOR"); around != nullptr && !actor) {
+    actor = around;
+    inherited = !actor->empty();
+  }
 }
 
 interlock::Options ClaimOptions::options() const {
@@ -80,7 +85,7 @@ interlock::Options ClaimOptions::options() const {
   options.ttl = ttl.value_or(default_ttl);
   options.label = label;
   options.identity = identity;
-  options.actor = actor;
+  options.actor = actor.value_or("");
   options.priority = priority;
   // Whoever says how long to wait, means it of a store that does not answer as well.
   if (wait) options.retry.attempts = std::numeric_limits<int>::max();
@@ -124,8 +129,7 @@ void add_claim(CLI::App& app, ClaimOptions& claim, interlock::Duration default_t
          "--actor", claim.actor,
          "One who does one thing at a time: what it waits for while it holds others may be a "
          "deadlock, and is then told (default: $INTERLOCK_ACTOR)")
-      ->type_name("ID")
-      ->envname("INTERLOCK_ACTOR");
+      ->type_name("ID");
   app.add_option("--priority", claim.priority, "Higher ones are served first (default: 0)")
       ->type_name("N");
   app.add_flag("-q,--quiet", claim.quiet, "Say nothing if it is taken or the wait was too long");

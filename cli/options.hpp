@@ -46,12 +46,13 @@ struct ClaimOptions {
   interlock::Duration default_ttl{};
   std::string label;
   std::string identity;
-  std::string actor;
+  std::optional<std::string> actor;
+  bool inherited = false;  ///< the actor is that of a command around this one
   std::int32_t priority = 0;
   int busy_code = kBusy;
   bool quiet = false;
 
-  /// What the command line leaves open, the settings decide.
+  /// What the command line leaves open, the settings decide, and $INTERLOCK_ACTOR.
   void take(const interlock::Config& settings);
 
   [[nodiscard]] std::vector<interlock::Part> parts() const;

@@ -19,8 +19,9 @@ constexpr const char* kExamples =
     "  interlock run -w 1m30s account:1 --also account:2 -- ./transfer.sh\n"
     "  interlock run --shared config -- ./read-it.sh\n"
     "  interlock run --slots 4 encode -- ffmpeg -i in.mkv out.mp4\n"
-    "\nExit status: the command's own (128+n if signal n ended it); 75 taken or waited too long,\n"
-    "76 the lock was lost and the command ended, 69 no store, 64 usage, 127 no such command.\n";
+    "\nExit status: the command's own (128+n if signal n ended it); 75 taken, waited too long or\n"
+    "deadlock, 76 the lock was lost and the command ended, 69 no store, 64 usage, 127 no such\n"
+    "command.\n";
 
 struct Wanted {
   Common common;
@@ -52,6 +53,8 @@ Wanted read(const Arguments& arguments) {
     throw UsageError("no command to run: interlock run " + names.front() + " -- COMMAND…");
   }
   wanted.claim.take(parser.common.settings);
+  // Commands of one actor may run side by side, so each is a part of what it does.
+  if (wanted.claim.inherited) *wanted.claim.actor += ">" + interlock::Owner::random().brief();
   wanted.claim.default_ttl = parser.common.settings.options().ttl;
   if (wanted.claim.label.empty()) {
     wanted.claim.label = std::filesystem::path(command.front()).filename().string();
@@ -69,7 +72,7 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
   } else {
     variables.emplace_back("INTERLOCK_FENCE");  // not one of a lock around us
   }
-  if (!wanted.claim.actor.empty()) variables.push_back("INTERLOCK_ACTOR=" + wanted.claim.actor);
+  if (wanted.claim.actor) variables.push_back("INTERLOCK_ACTOR=" + *wanted.claim.actor);
   // A password is nothing that a command's environment should show. And without it, another store's
   // URL would be wrong.
   const auto& url = wanted.common.url;

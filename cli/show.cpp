@@ -47,6 +47,7 @@ nlohmann::ordered_json to_json(const Entry& entry) {
       {"ancestor", entry.ancestor},
       {"label", entry.who.label},
       {"identity", entry.who.identity},
+      {"actor", entry.who.actor},
       {"host", entry.who.host},
       {"pid", entry.who.pid},
       {"priority", entry.priority},

@@ -48,7 +48,9 @@ class Locking {
   /// Takes all of them or none, exclusively, in line with all others who wait; nobody ever sees them
   /// half-taken. Calls that ask for all they need at once can't block each other for good; who holds
   /// something and asks for more can, see MultiLock. A name given twice is one name; no name at all is
-  /// always had. False: not within `limit`, and nothing is left behind. Throws Error if the store fails.
+  /// always had. False: not within `limit`, and nothing is left behind. Throws Error if the store fails;
+  /// and (deadlock) if waiting on would never end, as this thread holds what others wait for, see
+  /// deadlock.hpp: release it, and try again.
   ///
   /// `duration` is how long others wait if this process disappears; while it lives, it renews.
   /// `who` is for people: who() shows it, also if it is empty.

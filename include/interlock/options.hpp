@@ -49,7 +49,9 @@ struct Options {
   std::string identity{};
   /// For finding deadlocks: one who does one thing at a time, such as a worker or a job. While it waits, it
   /// does not release what it holds, and so actors that wait for each other in a circle wait for
-  /// ever: see deadlock.hpp. Empty: the identity; or else the thread, if the client says so.
+  /// ever: see deadlock.hpp. Those who do things side by side need an actor each. `job-7>2` is a part of
+  /// what `job-7` does, and job-7 keeps what it holds until that is done.
+  /// Empty: the identity in this thread, if there is one; or the thread, if the client says so.
   std::string actor{};
   /// Higher ones are served first; among equals, who came first.
   std::int32_t priority = 0;
@@ -98,7 +100,7 @@ struct Wait {
 /// Who is looked at for deadlocks, see deadlock.hpp.
 enum class Deadlocks : std::uint8_t {
   off,
-  by_actor,  ///< claims with an actor or an identity
+  by_actor,  ///< claims with an actor; and those with an identity, each thread for itself
   by_thread,  ///< and a thread that blocks in an acquisition: right if leases stay with their threads
 };
 

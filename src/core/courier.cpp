@@ -11,9 +11,20 @@ Courier::~Courier() {
   if (thread_.joinable()) thread_.join();
 }
 
+void Courier::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    posted_.clear();
+  }
+  changed_.notify_one();
+  if (thread_.joinable() && !on_its_thread()) thread_.join();
+}
+
 void Courier::post(std::function<void()> callback) {
   {
     const std::lock_guard lock(mutex_);
+    if (stop_) return;
     posted_.push_back(std::move(callback));
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   }

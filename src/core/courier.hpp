@@ -1,4 +1,4 @@
-// Runs users' callbacks, in order, on a thread of its own that starts with the first of them.
+// Runs callbacks, in order, on a thread of its own that starts with the first of them.
 #pragma once
 
 #include <condition_variable>
@@ -18,6 +18,8 @@ class Courier {
   ~Courier();
 
   void post(std::function<void()> callback);
+  /// Waits for what runs at this moment, and drops the rest and all that comes.
+  void stop();
   [[nodiscard]] bool on_its_thread() const noexcept {
     return thread_.get_id() == std::this_thread::get_id();
   }

@@ -2,128 +2,181 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "core/pursuit.hpp"
-#include "core/who.hpp"
 
 namespace interlock::core {
 
 namespace {
 
-constexpr Duration kFirst = std::chrono::milliseconds(500);
+constexpr Duration kApart = std::chrono::milliseconds(500);  // the two looks that it takes
 constexpr Duration kLongest = std::chrono::seconds(30);
+/// How long each one who is younger is given to end a circle.
+constexpr Duration kPatience = std::chrono::seconds(3);
+/// From one look to the next, whoever is due; and so many times what the last one took.
+constexpr Duration kBreath = std::chrono::milliseconds(100);
+constexpr int kBreaths = 5;
+
+bool any_actor_in_the_way(const Snapshot& snapshot) {
+  const auto has_one = [](const Entry& entry) { return !entry.who.actor.empty(); };
+  return std::any_of(
+      snapshot.resources.begin(), snapshot.resources.end(), [&](const ResourceState& state) {
+        return std::any_of(state.holders.begin(), state.holders.end(), has_one) ||
+               std::count_if(state.waiters.begin(), state.waiters.end(), has_one) > 1;
+      });
+}
+
+Owner name_of(const Deadlock& circle) {
+  return std::min_element(
+             circle.members.begin(), circle.members.end(),
+             [](const auto& one, const auto& other) { return one.waiter < other.waiter; })
+      ->waiter;
+}
 
 }  // namespace
+
+template <class Step>
+void DeadlockWatch::think(Engine& engine, Step step) {
+  engine.think([self = weak_from_this(), step = std::move(step)] {
+    const auto watch = self.lock();
+    const auto owner = watch ? watch->engine_.lock() : nullptr;
+    if (owner) step(*watch, *owner);
+  });
+}
 
 void DeadlockWatch::add(const std::shared_ptr<Pursuit>& waiter) {
   const auto engine = engine_.lock();
   if (!engine) return;
-  const auto at = engine->now() + kFirst;
+  const auto now = engine->now();
+  const auto at = now + kApart;
   std::vector<std::string> resources;
   for (const auto& part : waiter->claim().parts) resources.push_back(part.resource);
   const std::lock_guard lock(mutex_);
-  waiters_[waiter->claim().owner] = {.pursuit = waiter,
-                                     .resources = std::move(resources),
-                                     .next_look = at,
-                                     .pause = kFirst,
-                                     .suspected = {}};
-  if (looking_ || next_ <= at) return;
+  waiters_[waiter->claim().owner] = {
+      .pursuit = waiter, .resources = std::move(resources), .next_look = at, .pause = kApart};
+  if (now < looking_until_ || next_ <= at) return;
   next_ = at;
   engine->keeper().schedule(shared_from_this(), at);
 }
 
-void DeadlockWatch::due(TimePoint now) {
+void DeadlockWatch::due(TimePoint) {
   const auto engine = engine_.lock();
   if (!engine) return;
-  std::optional<std::pair<Snapshot, bool>> answer;
-  {
-    const std::lock_guard lock(mutex_);
-    answer = std::exchange(answer_, std::nullopt);
-    if (!answer && looking_) return;
-  }
-  if (answer) return seen(*engine, answer->first, answer->second);
-  go_on(*engine, now);
+  think(*engine, [](DeadlockWatch& watch, Engine& owner) { watch.go_on(owner); });
 }
 
-void DeadlockWatch::go_on(Engine& engine, TimePoint now) {
+void DeadlockWatch::go_on(Engine& engine) {
+  const auto now = engine.now();
   std::set<std::string> names;
   {
     const std::lock_guard lock(mutex_);
+    if (now < looking_until_) return;
     std::erase_if(waiters_, [](const auto& item) { return item.second.pursuit.expired(); });
     next_ = TimePoint::max();
     for (auto& [owner, waiter] : waiters_) {
       if (waiter.next_look <= now) {
         names.insert(waiter.resources.begin(), waiter.resources.end());
-        if (!waiter.suspected) waiter.pause = std::min(waiter.pause * 2, kLongest);
+        waiter.pause = std::min(waiter.pause * 2, kLongest);
         waiter.next_look = now + waiter.pause;
       }
       next_ = std::min(next_, waiter.next_look);
     }
-    looking_ = !names.empty();
-    if (!looking_ && next_ != TimePoint::max()) engine.keeper().schedule(shared_from_this(), next_);
+    if (names.empty()) {
+      if (next_ != TimePoint::max()) engine.keeper().schedule(shared_from_this(), next_);
+      return;
+    }
   }
-  if (!names.empty()) look(engine, {.resources = {names.begin(), names.end()}}, false);
+  look(engine, {.resources = {names.begin(), names.end()}}, false);
 }
 
 void DeadlockWatch::look(Engine& engine, const Query& query, bool whole) {
-  engine.backend().inspect(query, {.deadline = engine.now() + engine.traits().call_timeout},
-                           [self = weak_from_this(), whole](Snapshot snapshot) {
-                             const OnStoreThread here;
-                             const auto watch = self.lock();
-                             const auto owner = watch ? watch->engine_.lock() : nullptr;
-                             if (!owner) return;
-                             {
-                               const std::lock_guard lock(watch->mutex_);
-                               watch->answer_.emplace(std::move(snapshot), whole);
-                             }
-                             owner->keeper().schedule(watch, TimePoint{});
-                           });
-}
-
-void DeadlockWatch::seen(Engine& engine, const Snapshot& snapshot, bool whole) {
-  if (!snapshot.why && !whole) {
-    // Without actors among those who are in the way there is no circle.
-    const bool actors = std::any_of(
-        snapshot.resources.begin(), snapshot.resources.end(), [](const ResourceState& state) {
-          const auto has_one = [](const Entry& entry) { return !actor_of(entry.who).empty(); };
-          return std::any_of(state.holders.begin(), state.holders.end(), has_one) ||
-                 std::count_if(state.waiters.begin(), state.waiters.end(), has_one) > 1;
-        });
-    if (actors) return look(engine, {}, true);
-  }
-  const auto now = engine.now();
-  if (!snapshot.why) judge(now, whole ? snapshot : Snapshot{});
-  go_on(engine, now);
-}
-
-void DeadlockWatch::judge(TimePoint now, const Snapshot& snapshot) {
-  auto circles = find_deadlocks(snapshot);
-  std::vector<std::pair<std::shared_ptr<Pursuit>, Error>> ended;
+  Look look{.began = engine.now(), .whole = whole};
+  const auto deadline = look.began + engine.traits().call_timeout;
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [owner, waiter] : waiters_) {
-      const auto before = std::exchange(waiter.suspected, std::nullopt);
-      const auto found = std::find_if(circles.begin(), circles.end(), [&](const Deadlock& circle) {
-        return circle.members[circle.youngest].waiter == owner;
+    look.number = ++looks_;
+    looking_until_ = deadline;
+  }
+  engine.keeper().schedule(shared_from_this(), deadline);  // if there is no answer
+  engine.backend().inspect(
+      query, {.deadline = deadline}, [self = weak_from_this(), look](Snapshot snapshot) {
+        const OnStoreThread here;
+        const auto watch = self.lock();
+        const auto owner = watch ? watch->engine_.lock() : nullptr;
+        if (!owner) return;
+        watch->think(*owner, [look, picture = std::move(snapshot)](DeadlockWatch& its, Engine& of) {
+          its.seen(of, look, picture);
+        });
       });
-      if (found == circles.end()) continue;
-      if (before && before->same_as(*found)) {
-        if (auto pursuit = waiter.pursuit.lock()) {
-          ended.emplace_back(
-              std::move(pursuit),
-              Error(Errc::deadlock, found->describe() + "; release what is held and try again, or "
-                                                        "take them all at once (MultiLock)"));
-        }
-        waiter.pursuit.reset();
-        continue;
-      }
-      waiter.suspected = *found;
-      waiter.pause = kFirst;
-      waiter.next_look = now + kFirst;
+}
+
+void DeadlockWatch::seen(Engine& engine, const Look& look, const Snapshot& snapshot) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (look.number != looks_) return;  // it came too late
+  }
+  // Without actors among those who are in the way there is no circle.
+  if (!snapshot.why && !look.whole && any_actor_in_the_way(snapshot))
+    return this->look(engine, {}, true);
+  if (!snapshot.why && look.whole) judge(look, engine.now(), find_deadlocks(snapshot));
+  const auto now = engine.now();
+  const auto rest = std::max(kBreath, kBreaths * (now - look.began));
+  {
+    const std::lock_guard lock(mutex_);
+    looking_until_ = now + rest;
+  }
+  engine.keeper().schedule(shared_from_this(), now + rest);
+}
+
+void DeadlockWatch::judge(const Look& look, TimePoint now, std::vector<Deadlock> circles) {
+  std::vector<Ended> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    std::map<Owner, Suspicion> known;
+    for (auto& circle : circles) {
+      const auto name = name_of(circle);
+      const auto before = suspicions_.find(name);
+      const bool again = before != suspicions_.end() && before->second.circle.same_as(circle);
+      Suspicion suspicion{.circle = std::move(circle), .since = again ? before->second.since : now};
+      if (suspect(look, suspicion, ended)) suspicion.since = now;
+      known.emplace(name, std::move(suspicion));
     }
+    suspicions_ = std::move(known);
   }
   for (auto& [pursuit, why] : ended) pursuit->fail(std::move(why));
+}
+
+// The youngest of ours ends it when those who are younger still had their time. True: it does.
+bool DeadlockWatch::suspect(const Look& look, Suspicion& suspicion, std::vector<Ended>& ended) {
+  std::vector<const Deadlock::Member*> youngest_first;
+  for (const auto& member : suspicion.circle.members) youngest_first.push_back(&member);
+  std::sort(youngest_first.begin(), youngest_first.end(), [](const auto* one, const auto* other) {
+    return std::tie(one->waited, one->waiter) < std::tie(other->waited, other->waiter);
+  });
+  auto at = suspicion.since + kApart;
+  for (const auto* member : youngest_first) {
+    const auto ours = waiters_.find(member->waiter);
+    auto pursuit = ours == waiters_.end() ? nullptr : ours->second.pursuit.lock();
+    if (!pursuit) {
+      at += kPatience;
+      continue;
+    }
+    if (look.began < at) {
+      ours->second.next_look = std::min(ours->second.next_look, at);
+      ours->second.pause = kApart;
+      next_ = std::min(next_, at);
+      return false;
+    }
+    ended.emplace_back(std::move(pursuit),
+                       Error(Errc::deadlock, suspicion.circle.describe() +
+                                                 "; release what is held and try again, or take "
+                                                 "them all at once (MultiLock)"));
+    waiters_.erase(ours);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace interlock::core

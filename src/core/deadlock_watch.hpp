@@ -2,14 +2,14 @@
 //
 // A waiter that has an actor is looked after half a second after it queued, and then ever less often. A
 // look begins with the rows it waits in: only if somebody in there has an actor, too, the whole store is
-// read. A circle in which the youngest is ours has to be there at a second look, half a second later.
-// Whoever closes a circle is the youngest in it, and so it is found about a second after it was closed.
+// read. A circle that one of ours is in has to be there at a second look, half a second later. Whoever
+// closes a circle is the youngest in it, and so it is found about a second after it was closed. The
+// others leave it to the youngest for a while, which may be of a client that does not look.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +22,7 @@ namespace interlock::core {
 class Engine;
 class Pursuit;
 
-/// Works on the keeper's thread; the store's answers come from any.
+/// Works on the engine's thread for thinking, a small part of the time: renewals never wait for it.
 class DeadlockWatch final : public Keeper::Task,
                             public std::enable_shared_from_this<DeadlockWatch> {
  public:
@@ -37,20 +37,34 @@ class DeadlockWatch final : public Keeper::Task,
     std::vector<std::string> resources;  // the pursuit's own claim is its driver's
     TimePoint next_look;
     Duration pause;
-    std::optional<Deadlock> suspected;
   };
+  struct Suspicion {
+    Deadlock circle;
+    TimePoint since;  // when it had been seen for the first time
+  };
+  struct Look {
+    std::uint64_t number = 0;
+    TimePoint began;
+    bool whole = false;  // else only the rows in which somebody is due
+  };
+  using Ended = std::pair<std::shared_ptr<Pursuit>, Error>;
 
+  void go_on(Engine& engine);
   void look(Engine& engine, const Query& query, bool whole);
-  void seen(Engine& engine, const Snapshot& snapshot, bool whole);
-  void judge(TimePoint now, const Snapshot& snapshot);
-  void go_on(Engine& engine, TimePoint now);
+  void seen(Engine& engine, const Look& look, const Snapshot& snapshot);
+  void judge(const Look& look, TimePoint now, std::vector<Deadlock> circles);
+  bool suspect(const Look& look, Suspicion& suspicion, std::vector<Ended>& ended);
+  /// Calls it later, if both are there still.
+  template <class Step>
+  void think(Engine& engine, Step step);
 
   std::weak_ptr<Engine> engine_;
   std::mutex mutex_;
   std::map<Owner, Waiter> waiters_;
-  TimePoint next_ = TimePoint::max();  // of all waiters
-  bool looking_ = false;
-  std::optional<std::pair<Snapshot, bool>> answer_;  // and whether it is the whole store
+  std::map<Owner, Suspicion> suspicions_;  // by the smallest owner of a claim that waits
+  TimePoint next_ = TimePoint::max();      // look, of all waiters
+  std::uint64_t looks_ = 0;
+  TimePoint looking_until_{};  // at the latest; no look is under way from then on
 };
 
 }  // namespace interlock::core

@@ -10,7 +10,6 @@
 #include "core/hold.hpp"
 #include "core/pursuit.hpp"
 #include "core/token.hpp"
-#include "core/who.hpp"
 #include "interlock/duration.hpp"
 
 namespace interlock::core {
@@ -30,11 +29,15 @@ const Claim& no_claim() {
 
 thread_local int on_store_thread = 0;
 
-// Of the calling thread, never reused.
-std::uint64_t thread_number() {
-  static std::atomic<std::uint64_t> last{0};
-  thread_local const std::uint64_t number = ++last;
-  return number;
+// The calling thread's: random, and another one in a forked child.
+const std::string& thread_name() {
+  thread_local std::uint64_t epoch = 0;
+  thread_local std::string name;
+  if (name.empty() || epoch != fork_epoch()) {
+    epoch = fork_epoch();
+    name = "thread " + Owner::random().to_string().substr(0, 16);
+  }
+  return name;
 }
 
 }  // namespace
@@ -64,7 +67,6 @@ Engine::Engine(std::unique_ptr<Backend> backend, ClientOptions options)
       options_(std::move(options)),
       clock_(options_.clock ? options_.clock : system_clock()),
       host_(host_name()),
-      id_(Owner::random().brief()),
       keeper_(clock_),
       backend_(std::move(backend)),
       traits_(backend_->traits()) {}
@@ -76,7 +78,7 @@ Engine::~Engine() = default;
 void Engine::dispose(Engine* engine) noexcept {
   if (engine->forked()) return;  // its threads and locks stayed in the parent
   if (on_store_thread == 0 && !engine->keeper_.on_its_thread() &&
-      !engine->courier_.on_its_thread()) {
+      !engine->courier_.on_its_thread() && !engine->thinker_.on_its_thread()) {
     delete engine;
     return;
   }
@@ -160,11 +162,7 @@ std::shared_ptr<Hold> make_hold(const std::shared_ptr<Engine>& engine,
 Attempt Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wait) {
   check_not_forked();
   const auto pursuit = make_pursuit(shared_from_this(), what, wait);
-  if (options_.deadlocks == Deadlocks::by_thread && actor_of(*what->who).empty()) {
-    auto who = *what->who;
-    who.actor = id_ + "/" + std::to_string(thread_number());
-    pursuit->claim().who = std::make_shared<const Who>(std::move(who));
-  }
+  pursuit->claim().who = caller(*what);
   pursuit->run();
   return conclude(what, *pursuit);
 }
@@ -177,6 +175,16 @@ void Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wa
         auto attempt = std::make_shared<Attempt>(conclude(what, pursuit));
         deliver([then, attempt] { then(std::move(*attempt)); });
       });
+}
+
+std::shared_ptr<const Who> Engine::caller(const Template& what) const {
+  const auto& who = *what.who;
+  const bool by_thread = options_.deadlocks == Deadlocks::by_thread;
+  const bool by_identity = options_.deadlocks == Deadlocks::by_actor && !who.identity.empty();
+  if (!who.actor.empty() || !(by_thread || by_identity)) return what.who;
+  auto here = who;
+  here.actor = by_thread ? thread_name() : thread_name() + " of " + who.identity;
+  return std::make_shared<const Who>(std::move(here));
 }
 
 Attempt Engine::conclude(const std::shared_ptr<const Template>& what, Pursuit& pursuit) {
@@ -401,7 +409,7 @@ std::vector<std::shared_ptr<Listener>> Engine::listeners() {
 void Engine::watch_for_deadlocks(const std::weak_ptr<Pursuit>& waiter) {
   if (options_.deadlocks == Deadlocks::off) return;
   const auto pursuit = waiter.lock();
-  if (!pursuit || actor_of(*pursuit->claim().who).empty()) return;
+  if (!pursuit || pursuit->claim().who->actor.empty()) return;
   const auto watch = [&] {
     const std::lock_guard lock(mutex_);
     if (!deadlocks_) deadlocks_ = std::make_shared<DeadlockWatch>(weak_from_this());
@@ -442,6 +450,7 @@ void Engine::at_exit() noexcept {
   for (const auto& listener : everybody) listener->leave(deadline);
   // What the store's libraries need may go at any moment now.
   keeper_.stop();
+  thinker_.stop();
 }
 
 }  // namespace interlock::core

@@ -113,6 +113,11 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
 
   /// Runs a user's callback where it can't hold up the keeper.
   void deliver(std::function<void()> callback);
+  /// Runs what may take long and must neither hold up the keeper nor wait for users' callbacks.
+  void think(std::function<void()> thought) { thinker_.post(std::move(thought)); }
+
+  /// Who asks if the calling thread waits for it: it may be what makes an actor, see deadlock.hpp.
+  [[nodiscard]] std::shared_ptr<const Who> caller(const Template& what) const;
 
   void observe(Observation observation) const noexcept {
     if (!options_.observer) return;
@@ -140,7 +145,6 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   ClientOptions options_;
   std::shared_ptr<Clock> clock_;
   std::string host_;
-  const std::string id_;  // random
   std::mutex mutex_;
   std::unordered_map<Owner, std::weak_ptr<Listener>> waiters_;
   // Who was woken and is no waiter: not yet, perhaps. A few are enough, since a wake-up that is
@@ -151,6 +155,7 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   std::shared_ptr<DeadlockWatch> deadlocks_;
   Keeper keeper_;
   Courier courier_;
+  Courier thinker_;
   std::unique_ptr<Backend> backend_;
   Traits traits_;
 };

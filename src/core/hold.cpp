@@ -342,6 +342,12 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
   }
   if (!differs) return state() == LeaseState::held;
   next.instead_of = std::exchange(next.owner, Owner::random());
+  // Another thread waits than the one that acquired it, and may hold what nobody knows of.
+  if (next.who->actor != engine_->caller(*what_)->actor) {
+    auto who = *next.who;
+    who.actor.clear();
+    next.who = std::make_shared<const Who>(std::move(who));
+  }
   {
     const std::lock_guard lock(mutex_);
     if (released_ || machine_.state(engine_->now()) != LeaseState::held) return false;

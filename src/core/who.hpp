@@ -8,12 +8,6 @@
 
 namespace interlock {
 
-/// Whose claim it is, for deadlocks; empty if nobody said so.
-inline std::string actor_of(const Who& who) {
-  if (!who.actor.empty()) return "a" + who.actor;
-  return who.identity.empty() ? std::string() : "i" + who.identity;
-}
-
 // In stores whose records have no place of its own for it, the actor stands behind the label and a
 // control character, which neither can contain.
 

@@ -25,16 +25,19 @@ TEST(DeadlocksCommand, ShowsWhoWaitsForWhom) {
   Child people("../interlock", {"--url", url, "deadlocks"});
   const auto first = people.line();
   const auto second = people.line();
-  for (const auto* part : {"(ann's job) has waited ", " for b, held by ", "(bob's job)"})
+  for (const auto* part :
+       {"(ann's job) as ann has waited ", " for b, held by ", "(bob's job) as bob"})
     EXPECT_NE(first.find(part), std::string::npos) << first;
-  for (const auto* part : {"(bob's job) has waited ", " for a, held by ", "(ann's job)"})
+  for (const auto* part :
+       {"(bob's job) as bob has waited ", " for a, held by ", "(ann's job) as ann"})
     EXPECT_NE(second.find(part), std::string::npos) << second;
   EXPECT_EQ(people.line(), "(nothing)");
 
   Child programs("../interlock", {"--url", url, "deadlocks", "--json"});
   const auto json = programs.line();
-  for (const auto* part : {R"("actor":"ann")", R"("waits_for":"b")", R"("behind":"holder")",
-                           R"("youngest":1)", R"("deadlocks":[{)"})
+  for (const auto* part :
+       {R"("actor":"ann")", R"("waits_for":"b")", R"("behind":"holder")", R"("youngest":1)",
+        R"("blocked_by":{"label":"bob's job","identity":"","actor":"bob",)", R"("deadlocks":[{)"})
     EXPECT_NE(json.find(part), std::string::npos) << json;
 }
 
