@@ -22,7 +22,11 @@ void add_common(CLI::App& app, Common& common) {
 void load_settings(Common& common) {
   interlock::Presets presets;
   if (!common.url.empty()) presets.url = common.url;
-  if (!common.config.empty()) presets.file = common.config;
+  if (common.config && common.config->find("://") != std::string::npos)
+    throw UsageError("--config takes a file; for a store there is --url");
+  if (common.config && common.config->empty())
+    throw UsageError("--config is empty; to read no settings file, give /dev/null");
+  if (common.config) presets.file = *common.config;
   common.settings = interlock::Config::load(presets);
   // What the file says, unless the command line did. Errors and warnings are told without a log.
   const auto& level = common.settings.log_level();

@@ -74,7 +74,7 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
   // URL would be wrong.
   const auto& url = wanted.common.url;
   if (!url.empty()) {
-    const bool secret = !interlock::Url::parse(url).password.empty();
+    const bool secret = interlock::Url::parse(url).to_string().find("***") != std::string::npos;
     variables.push_back(secret ? "INTERLOCK_URL" : "INTERLOCK_URL=" + url);
     variables.emplace_back("INTERLOCK_CONFIG=/dev/null");  // it would go before the variable
   } else if (const auto& file = wanted.common.settings.file(); !file.empty()) {

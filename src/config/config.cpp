@@ -73,7 +73,7 @@ std::string read_url(const std::string& text) {
       text.starts_with("redlock:")) {
     return checked_url(text);
   }
-  if (text.empty() || text.find_first_of(",;=@/?# ") != std::string::npos) {
+  if (text.empty() || text[0] == ':' || text.find_first_of(",;=@/?# ") != std::string::npos) {
     throw Error(Errc::invalid,
                 "it has to be a URL, like redis://:password@host:6379/0, or host:port of a Redis");
   }

@@ -9,10 +9,10 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "core/read_file.hpp"
 #include "core/text.hpp"
+#include "interlock/config.hpp"
 #include "interlock/duration.hpp"
 #include "interlock/error.hpp"
 
@@ -49,27 +49,8 @@ constexpr std::array kNames{
 constexpr std::string_view kSection = "ConnectionStrings";
 constexpr Name kRedis{"Redis", "url", Type::text};
 
-// Levenshtein's distance, upper and lower case alike.
-std::size_t distance(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
 std::string suggestion(std::string_view unknown, const std::vector<std::string_view>& known) {
-  const auto nearest = *std::min_element(known.begin(), known.end(), [&](auto a, auto b) {
-    return distance(unknown, a) < distance(unknown, b);
-  });
-  if (distance(unknown, nearest) <= std::max<std::size_t>(2, unknown.size() / 3))
+  if (const auto nearest = detail::nearest(unknown, known); !nearest.empty())
     return "did you mean \"" + std::string(nearest) + "\"?";
   std::string all;
   for (const auto name : known) all += (all.empty() ? "" : ", ") + std::string(name);

@@ -106,6 +106,24 @@ unset INTERLOCK_URL
 REDIS_HOST=h REDIS_PASSWORD=geheim expect 0 "$INTERLOCK" config --json
 refute grep -q geheim out
 
+it "shows no password that got to where none belongs"
+for url in 'redis://:s3c/cr3t@h:1' 'redis://:x?cr3t@h' 'postgres://u:s3c/cr3t@h' 'redis://:s3cret' 'redis://h?auth=s3cret'; do
+  for command in config list schema repair 'who x'; do
+    # shellcheck disable=SC2086
+    INTERLOCK_URL=$url "$INTERLOCK" $command >out 2>&1
+    refute grep -Eq 's3c|cr3t' out
+  done
+done
+printf '{"url": ":s3cret"}' >secret.json
+expect 64 "$INTERLOCK" --config secret.json config
+refute grep -q s3cret err
+for words in '-u redis://:s3cret@h list' 'redis://:s3cret@h' ':s3cret@h' '--ur=redis://:s3cret@h list' \
+  'config redis://:s3cret@h' 'serve --metrics redis://:s3cret@h' '--config redis://:s3cret@h list'; do
+  # shellcheck disable=SC2086
+  expect 64 "$INTERLOCK" $words
+  refute grep -q s3cret err
+done
+
 it "--check asks the store, and says with 69 that it does not answer"
 expect 0 "$INTERLOCK" config --check --url "file://$work/locks"
 contains "$out" "answers"
