@@ -1,5 +1,6 @@
 // interlock: the command line. Finds the command, runs it, and turns what went wrong into one line
 // and an exit status.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -141,6 +142,7 @@ int interlock_main(std::vector<std::string> words) {
   const Command& command = find(words[at]);
   words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
   Arguments arguments{.before = std::move(words), .after = {}, .separated = false};
+  const auto& set_by = *arguments.store_set_by;
   if (command.run == cli::run) {
     auto& before = arguments.before;
     const auto separator = std::find(before.begin(), before.end(), "--");
@@ -150,12 +152,31 @@ int interlock_main(std::vector<std::string> words) {
       before.erase(separator, before.end());
     }
   }
-  return command.run(arguments);
+  try {
+    return command.run(arguments);
+  } catch (const interlock::Error& error) {
+    const bool of_store =
+        error.errc() == interlock::Errc::unreachable || error.errc() == interlock::Errc::refused;
+    if (!of_store || set_by.empty()) throw;
+    throw interlock::Error(
+        error.errc(), error.message() + "; this store was set by " + set_by,
+        {.resource = error.resource(), .node = error.node(), .maybe_held = error.maybe_held()});
+  }
+}
+
+// What we open must not get the number of a closed stdout, or its text would go there. Reading and
+// writing still fails.
+void occupy_closed_stdio() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_closed_stdio();
   std::setlocale(LC_CTYPE, "");
   ::setenv("GRPC_VERBOSITY", "NONE", 0);  // it would tell of every connection that fails
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
@@ -169,6 +190,9 @@ int main(int argc, char** argv) {
   } catch (const cli::UsageError& error) {
     cli::complain(without_urls(error.what(), words));
     return cli::kUsage;
+  } catch (const cli::Failure& error) {
+    cli::complain(error.what());
+    return error.status;
   } catch (const interlock::Error& error) {
     cli::complain(error.what());
     return cli::exit_code(error.errc());

@@ -44,7 +44,7 @@ std::string store_url(const Common& common) {
 interlock::Client open_store(const Common& common, std::shared_ptr<interlock::Observer> observer) {
   interlock::ClientOptions options;
   options.observer =
-      interlock::observers({std::move(observer), make_log(common.log), make_tracing()});
+      interlock::observers({std::move(observer), make_log(common.log), make_tracing(common.log)});
   auto client = interlock::connect(store_url(common), std::move(options));
   if (!client.traits().across_processes) {
     throw interlock::Error(interlock::Errc::invalid,

@@ -30,12 +30,12 @@ struct Wanted {
 
 Wanted read(const Arguments& arguments) {
   Wanted wanted;
-  Parser parser("run [OPTIONS] NAME [--also NAME…] -- COMMAND…",
+  Parser parser("run [OPTIONS] NAME… -- COMMAND…",
                 "Takes the lock NAME, runs the command, and gives the lock back.", kExamples);
   auto& names = wanted.claim.names;
-  parser.add_names(names, "What to lock");
+  parser.add_names(names, "What to lock; several names: all of them, or none");
   add_claim(parser, wanted.claim, std::chrono::seconds(30));
-  parser.read(arguments.before);
+  parser.read(arguments);
   wanted.common = parser.common;
   wanted.command = arguments.after;
   if (!arguments.separated) {
