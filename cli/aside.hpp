@@ -1,7 +1,6 @@
 // Something that may take its time, on a thread of its own, so that keys and signals are heard meanwhile.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <functional>

@@ -46,23 +46,23 @@ class State {
   /// Empty, and `error` says why, if the store does not answer.
   const std::string& text() {
     const auto now = std::chrono::steady_clock::now();
-    if (now >= fresh_until_) {
-      look();
-      fresh_until_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    }
+    interrupted_ = now >= fresh_until_ && !look();
     return text_;
   }
+  /// A signal came first.
+  [[nodiscard]] bool interrupted() const { return interrupted_; }
   [[nodiscard]] const std::string& error() const { return error_; }
   [[nodiscard]] int end(int status) { return aside_.end(status); }
 
  private:
-  void look() {
+  // False: interrupted.
+  bool look() {
     try {
       if (!aside_.busy()) {
         aside_.start(
             [this] { seen_ = interlock::to_metrics(client_.inspect(), client_.traits(), names_); });
       }
-      if (!aside_.wait(until_)) return;
+      if (!aside_.wait(until_)) return false;
       (void)aside_.finish();
       text_ = seen_;
       if (!error_.empty()) complain("the store answers again");
@@ -72,6 +72,8 @@ class State {
       error_ = error.what();
       text_.clear();
     }
+    fresh_until_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    return true;
   }
 
   const interlock::Client& client_;
@@ -80,12 +82,14 @@ class State {
   std::chrono::steady_clock::time_point fresh_until_{};
   std::string text_;
   std::string error_;
+  bool interrupted_ = false;
   std::string seen_;  // the look's
   Aside aside_;
 };
 
 HttpResponse metrics_page(State& state, const Connection& connection, const std::string& store) {
   const auto& text = state.text();
+  if (state.interrupted()) return {.status = 503, .body = "interrupted; ask again\n"};
   return {.status = 200,
           .type = "text/plain; version=0.0.4; charset=utf-8",
           .body =
@@ -98,6 +102,7 @@ HttpResponse metrics_page(State& state, const Connection& connection, const std:
 
 HttpResponse health_page(State& state) {
   (void)state.text();
+  if (state.interrupted()) return {.status = 503, .body = "interrupted; ask again\n"};
   if (state.error().empty()) return {.status = 200, .body = "ok\n"};
   return {.status = 503, .body = printable(state.error()) + "\n"};
 }

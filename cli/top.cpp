@@ -206,14 +206,15 @@ int show_live(const interlock::Client& client, Looker& looker, const Order* orde
       if (aside.finish()) {
         frame = std::exchange(seen, {});
         problem.clear();
+        next = interlock::BootClock::now() + interval;
       }
     } catch (const interlock::Error& error) {
       if (!error.retryable()) throw;
       problem = std::string("no answer: ") + error.what();  // the last frame stays
+      next = interlock::BootClock::now() + interval;
     }
     if (!aside.busy() && interlock::BootClock::now() >= next) {
       aside.start([&] { seen = looker.look(); });
-      next = interlock::BootClock::now() + interval;
     }
     sort(frame, *order);
     auto lines = table(frame);

@@ -113,6 +113,7 @@ check python3 - <<'TEST'
 from terminal import *
 import fcntl, struct, termios
 t = Terminal(interlock, "top", "--interval", "1h")
+t.until("2 locks")
 t.until("\x1b[J")
 fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 5, 30, 0, 0))
 frame = t.until("\x1b[J")
