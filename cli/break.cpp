@@ -45,7 +45,7 @@ int break_lock(const Arguments& arguments) {
       "  interlock break nightly\n  interlock break --yes nightly\n");
   parser.add_names(names, "The lock to break");
   parser.add_flag("-y,--yes", yes, "Don't ask");
-  parser.read(arguments.before);
+  parser.read(arguments);
   if (names.size() != 1) throw UsageError("one lock to break: interlock break NAME");
   const auto& name = names.front();
   interlock::check_resource(name);

@@ -19,7 +19,8 @@ class Help : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_type_size() == 0) return "";
     const auto name = option->get_type_name();  // TYPE:LIMITS
-    return " " + name.substr(0, name.find(':'));
+    const auto bracket = name.rfind(']');       // as in [HOST:]PORT
+    return " " + name.substr(0, name.find(':', bracket == std::string::npos ? 0 : bracket));
   }
 
  private:
@@ -45,7 +46,8 @@ void Parser::add_names(std::vector<std::string>& names, const std::string& what,
 
 void Parser::add_json(bool& json) { add_flag("--json", json, "For programs; see interlock(1)"); }
 
-void Parser::read(std::vector<std::string> arguments) {
+void Parser::read(const Arguments& given) {
+  auto arguments = given.before;
   const auto separator = std::find(arguments.begin(), arguments.end(), "--");
   std::vector<std::string> literal(separator == arguments.end() ? separator : separator + 1,
                                    arguments.end());
@@ -67,6 +69,7 @@ void Parser::read(std::vector<std::string> arguments) {
     throw UsageError(std::string(error.what()) + " (see: interlock " + command_ + " --help)");
   }
   load_settings(common);
+  if (common.url.empty()) *given.store_set_by = common.settings.explain().front().where;
   start_logging(common.log);
 }
 

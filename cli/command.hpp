@@ -1,6 +1,7 @@
 // The commands, and what all of them share: how arguments are read and how errors are told.
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ struct Arguments {
   std::vector<std::string> before;  ///< for run: up to the first "--"; for the others: all
   std::vector<std::string> after;   ///< for run: the rest
   bool separated = false;           ///< there was a "--"
+  /// Filled in by Parser::read: where the store's URL stands, if not on the command line.
+  std::shared_ptr<std::string> store_set_by = std::make_shared<std::string>();
 };
 
 int run(const Arguments& arguments);
@@ -35,6 +38,12 @@ int config(const Arguments& arguments);
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+/// Something else than the store or the command line; the message says what to do.
+struct Failure : std::runtime_error {
+  Failure(int exit_status, const std::string& message)
+      : std::runtime_error(message), status(exit_status) {}
+  int status;
+};
 /// Help was asked for, and given.
 struct HelpShown {};
 
@@ -52,7 +61,7 @@ class Parser : public CLI::App {
   void add_json(bool& json);
 
   /// Throws UsageError or HelpShown. Reads the settings, too, and starts the log.
-  void read(std::vector<std::string> arguments);
+  void read(const Arguments& given);
 
   Common common;
 

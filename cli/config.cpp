@@ -75,7 +75,7 @@ int config(const Arguments& arguments) {
       "  interlock --config /etc/app/interlock.json config --json\n");
   parser.add_flag("--check", check, "Also ask the store; exit status 69 if it can't be reached");
   parser.add_json(json);
-  parser.read(arguments.before);
+  parser.read(arguments);
   const auto settings = in_force(parser.common);
   auto object = to_json(parser.common, settings);
   if (!json) print(settings);

@@ -61,7 +61,7 @@ int deadlocks(const Arguments& arguments) {
       "programs, the threads of an identity, too). Exit status 1 if there is none.",
       "  interlock deadlocks && interlock list\n");
   parser.add_json(json);
-  parser.read(arguments.before);
+  parser.read(arguments);
   const auto client = open_store(parser.common);
   const auto found = look_twice(client);
   if (json) {

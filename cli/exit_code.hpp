@@ -13,6 +13,7 @@ enum ExitCode : int {
   kUsage = 64,        ///< the command line or a name makes no sense
   kUnavailable = 69,  ///< the store can't be reached, or refuses
   kSoftware = 70,     ///< something that should not happen
+  kSystem = 71,       ///< the system refuses: an address is taken
   kIo = 74,           ///< stdout can't be written to
   kBusy = 75,         ///< taken, or waited as long as allowed
   kLost = 76,         ///< the lease ended before its time

@@ -21,9 +21,10 @@ namespace {
 
 constexpr std::size_t kLongestRequest = 8192;
 constexpr std::size_t kMostPeers = 64;
-constexpr auto kPatience = std::chrono::seconds(5);        // for one request and its answer
-constexpr auto kGrace = std::chrono::seconds(20);          // for one who is not silent
-constexpr auto kGoodbye = std::chrono::milliseconds(500);  // for the rest of what was sent
+constexpr auto kPatience = std::chrono::seconds(5);         // for one request and its answer
+constexpr auto kGrace = std::chrono::seconds(20);           // for one who is not silent
+constexpr auto kBreather = std::chrono::milliseconds(500);  // when there are no descriptors left
+constexpr auto kGoodbye = std::chrono::milliseconds(500);   // for the rest of what was sent
 
 struct Address {
   std::string host;
@@ -63,7 +64,11 @@ Descriptor listen_at(const Address& address, const std::string& where) {
   const int yes = 1;
   if (!fd || ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
       ::bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd.get(), 64) != 0) {
-    throw std::system_error(errno, std::generic_category(), "can't listen at " + where);
+    const int why = errno;
+    throw Failure(kSystem,
+                  "can't listen at " + address.host + ":" + address.port + ": " +
+                      std::generic_category().message(why) +
+                      (why == EADDRINUSE ? "; stop what listens there, or give another port" : ""));
   }
   return fd;
 }
@@ -125,18 +130,17 @@ HttpServer::HttpServer(const std::string& where, Handler handler) : handler_(std
 
 void HttpServer::run(int until) {
   for (;;) {
-    // With too many at once, the next ones wait in the system's queue.
-    const bool full = peers_.size() >= kMostPeers;
+    const bool accepts = accepts_from_ <= Clock::now();
     std::vector<pollfd> fds{{.fd = until, .events = POLLIN, .revents = 0},
-                            {.fd = full ? -1 : listener_.get(), .events = POLLIN, .revents = 0}};
-    auto first = Clock::time_point::max();
+                            {.fd = accepts ? listener_.get() : -1, .events = POLLIN, .revents = 0}};
+    auto first = accepts ? Clock::time_point::max() : accepts_from_;
     for (const auto& peer : peers_) {
       first = std::min(first, peer.deadline);
       const short events = peer.stage == Stage::writing ? POLLOUT : POLLIN;
       fds.push_back({.fd = peer.fd.get(), .events = events, .revents = 0});
     }
     int pause = -1;
-    if (!peers_.empty()) {
+    if (first != Clock::time_point::max()) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(first - Clock::now());
       pause = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
     }
@@ -156,8 +160,22 @@ void HttpServer::run(int until) {
 }
 
 void HttpServer::accept() {
+  if (peers_.size() >= kMostPeers) make_room();
   Descriptor fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (fd) peers_.push_back({.fd = std::move(fd), .deadline = Clock::now() + kPatience});
+  if (fd) {
+    peers_.push_back({.fd = std::move(fd), .deadline = Clock::now() + kPatience});
+  } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+    // It is still there to be accepted.
+    if (!peers_.empty()) make_room();
+    accepts_from_ = Clock::now() + kBreather;
+  }
+}
+
+// The oldest of those who have not asked yet goes; if all have, the oldest.
+void HttpServer::make_room() {
+  const auto silent = std::find_if(peers_.begin(), peers_.end(),
+                                   [](const Peer& peer) { return peer.stage == Stage::reading; });
+  peers_.erase(silent != peers_.end() ? silent : peers_.begin());
 }
 
 bool HttpServer::serve(Peer& peer) {
@@ -215,6 +233,10 @@ std::string HttpServer::answer(const std::string& head) const {
   std::string version;
   std::string more;
   line >> method >> target >> version;
+  if (const std::string_view scheme = "http://"; target.starts_with(scheme)) {  // as for a proxy
+    const auto path = target.find('/', scheme.size());
+    target = path == std::string::npos ? "/" : target.substr(path);
+  }
   if (line >> more || !version.starts_with("HTTP/1.") || !target.starts_with('/')) {
     return refusal(400);
   }

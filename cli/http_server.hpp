@@ -22,7 +22,7 @@ class HttpServer {
   using Handler = std::function<HttpResponse(const std::string& path)>;
 
   /// Listens at once. `where`: "[HOST:]PORT", 127.0.0.1 if there is no host; port 0 is any that is
-  /// free. Throws UsageError for what is no address, and std::system_error if it can't be had.
+  /// free. Throws UsageError for what is no address, and Failure if it can't be had.
   HttpServer(const std::string& where, Handler handler);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -46,6 +46,7 @@ class HttpServer {
   };
 
   void accept();
+  void make_room();
   // Each is false when the peer is done with.
   bool serve(Peer& peer);
   bool read(Peer& peer);
@@ -56,7 +57,8 @@ class HttpServer {
   Handler handler_;
   Descriptor listener_;
   std::string url_;
-  std::list<Peer> peers_;
+  std::list<Peer> peers_;             // the oldest first
+  Clock::time_point accepts_from_{};  // later, after the system had no room for another one
 };
 
 }  // namespace cli

@@ -19,7 +19,7 @@ int who(const Arguments& arguments) {
                 "  interlock who nightly\n");
   parser.add_names(names, "The locks to look at");
   parser.add_json(json);
-  parser.read(arguments.before);
+  parser.read(arguments);
   if (names.empty()) throw UsageError("whose? interlock who NAME…; interlock list shows all");
   for (const auto& name : names) interlock::check_resource(name);
   const auto client = open_store(parser.common);
@@ -70,7 +70,7 @@ int list(const Arguments& arguments) {
   parser.add_names(prefix, "Only names that begin with it", "PREFIX");
   parser.add_flag("-a,--all", all, "Also what is held only because something below it is");
   parser.add_json(json);
-  parser.read(arguments.before);
+  parser.read(arguments);
   if (prefix.size() > 1) throw UsageError("only one prefix can be given");
   const auto client = open_store(parser.common);
   const auto snapshot = client.inspect({.prefix = prefix.empty() ? "" : prefix.front()});

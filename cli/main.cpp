@@ -1,5 +1,6 @@
 // interlock: the command line. Finds the command, runs it, and turns what went wrong into one line
 // and an exit status.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,9 +9,9 @@
 #include <csignal>
 #include <cstring>
 #include <iostream>
-#include <numeric>
 
 #include "command.hpp"
+#include "interlock/config.hpp"
 #include "interlock/version.hpp"
 
 namespace {
@@ -64,34 +65,33 @@ void show_help() {
   std::cout << kExamples;
 }
 
-// Levenshtein's distance, for "did you mean".
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
 const Command& find(const std::string& name) {
   const auto* found = std::find_if(kCommands.begin(), kCommands.end(),
                                    [&](const Command& command) { return command.name == name; });
   if (found != kCommands.end()) return *found;
-  const auto* nearest =
-      std::min_element(kCommands.begin(), kCommands.end(), [&](const Command& a, const Command& b) {
-        return distance(name, a.name) < distance(name, b.name);
-      });
-  std::string hint = "see: interlock --help";
-  if (distance(name, nearest->name) <= std::max<std::size_t>(2, name.size() / 2)) {
-    hint = "did you mean \"" + std::string(nearest->name) + "\"?";
+  std::vector<std::string_view> known;
+  for (const auto& command : kCommands) known.emplace_back(command.name);
+  const auto nearest = interlock::detail::nearest(name, known);
+  throw cli::UsageError("there is no command \"" + name + "\"; " +
+                        (nearest.empty() ? "see: interlock --help"
+                                         : "did you mean \"" + std::string(nearest) + "\"?"));
+}
+
+// A store's URL that got to where it does not belong may hold a password, so it is not repeated.
+std::string without_urls(std::string message, const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    const auto equals = word.starts_with('-') ? word.find('=') : std::string::npos;
+    const auto value = equals == std::string::npos ? word : word.substr(equals + 1);
+    const auto mark = value.find_first_of("@/");
+    if (mark == std::string::npos || value.find(':') > mark) continue;
+    const auto slashes = value.find("://");
+    const auto shown = slashes == std::string::npos ? "***" : value.substr(0, slashes) + "://***";
+    for (auto at = message.find(value); at != std::string::npos;
+         at = message.find(value, at + shown.size())) {
+      message.replace(at, value.size(), shown);
+    }
   }
-  throw cli::UsageError("there is no command \"" + name + "\"; " + hint);
+  return message;
 }
 
 // A shell stops its script or loop at Ctrl-C only if the program dies of the signal as well. Elsewhere
@@ -134,9 +134,15 @@ int interlock_main(std::vector<std::string> words) {
     show_help();
     return cli::kOk;
   }
+  if (at > 0 && words[at - 1].starts_with("-") && words[at].find(':') != std::string::npos) {
+    throw cli::UsageError(
+        "there is no option " + words[at - 1] +
+        " that takes a value; for a store there is --url (see: interlock --help)");
+  }
   const Command& command = find(words[at]);
   words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
   Arguments arguments{.before = std::move(words), .after = {}, .separated = false};
+  const auto& set_by = *arguments.store_set_by;
   if (command.run == cli::run) {
     auto& before = arguments.before;
     const auto separator = std::find(before.begin(), before.end(), "--");
@@ -146,25 +152,47 @@ int interlock_main(std::vector<std::string> words) {
       before.erase(separator, before.end());
     }
   }
-  return command.run(arguments);
+  try {
+    return command.run(arguments);
+  } catch (const interlock::Error& error) {
+    const bool of_store =
+        error.errc() == interlock::Errc::unreachable || error.errc() == interlock::Errc::refused;
+    if (!of_store || set_by.empty()) throw;
+    throw interlock::Error(
+        error.errc(), error.message() + "; this store was set by " + set_by,
+        {.resource = error.resource(), .node = error.node(), .maybe_held = error.maybe_held()});
+  }
+}
+
+// What we open must not get the number of a closed stdout, or its text would go there. Reading and
+// writing still fails.
+void occupy_closed_stdio() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_closed_stdio();
   std::setlocale(LC_CTYPE, "");
   ::setenv("GRPC_VERBOSITY", "NONE", 0);  // it would tell of every connection that fails
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   try {
-    const int status =
-        interlock_main(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+    const int status = interlock_main(words);
     die_of_ctrl_c(status);
     if (!std::cout.flush()) return status == cli::kOk ? cli::kIo : status;
     return status;
   } catch (const cli::HelpShown&) {
     return cli::kOk;
   } catch (const cli::UsageError& error) {
-    cli::complain(error.what());
+    cli::complain(without_urls(error.what(), words));
     return cli::kUsage;
+  } catch (const cli::Failure& error) {
+    cli::complain(error.what());
+    return error.status;
   } catch (const interlock::Error& error) {
     cli::complain(error.what());
     return cli::exit_code(error.errc());

@@ -23,7 +23,11 @@ void add_common(CLI::App& app, Common& common) {
 void load_settings(Common& common) {
   interlock::Presets presets;
   if (!common.url.empty()) presets.url = common.url;
-  if (!common.config.empty()) presets.file = common.config;
+  if (common.config && common.config->find("://") != std::string::npos)
+    throw UsageError("--config takes a file; for a store there is --url");
+  if (common.config && common.config->empty())
+    throw UsageError("--config is empty; to read no settings file, give /dev/null");
+  if (common.config) presets.file = *common.config;
   common.settings = interlock::Config::load(presets);
   // What the file says, unless the command line did. Errors and warnings are told without a log.
   const auto& level = common.settings.log_level();
@@ -41,7 +45,7 @@ std::string store_url(const Common& common) {
 interlock::Client open_store(const Common& common, std::shared_ptr<interlock::Observer> observer) {
   interlock::ClientOptions options;
   options.observer =
-      interlock::observers({std::move(observer), make_log(common.log), make_tracing()});
+      interlock::observers({std::move(observer), make_log(common.log), make_tracing(common.log)});
   auto client = interlock::connect(store_url(common), std::move(options));
   if (!client.traits().across_processes) {
     throw interlock::Error(interlock::Errc::invalid,

@@ -17,8 +17,8 @@ namespace cli {
 
 /// For every command.
 struct Common {
-  std::string url;     ///< --url; empty: not given
-  std::string config;  ///< --config; empty: not given
+  std::string url;                    ///< --url; empty: not given
+  std::optional<std::string> config;  ///< --config
   Logging log;
   interlock::Config settings{};  ///< what these, the settings file and the environment say
 };

@@ -16,7 +16,7 @@ int repair(const Arguments& arguments) {
       "were held in a damaged file are lost; the others are left alone.",
       "  interlock repair --dry-run\n  interlock repair --url file:///var/lib/app/locks\n");
   parser.add_flag("--dry-run", dry_run, "Only say what would be done");
-  parser.read(arguments.before);
+  parser.read(arguments);
   const auto url = interlock::Url::parse(store_url(parser.common));
   if (url.scheme != "file") {
     throw UsageError(url.to_string() + ": only a file store can be repaired");

@@ -31,12 +31,12 @@ struct Wanted {
 
 Wanted read(const Arguments& arguments) {
   Wanted wanted;
-  Parser parser("run [OPTIONS] NAME [--also NAME…] -- COMMAND…",
+  Parser parser("run [OPTIONS] NAME… -- COMMAND…",
                 "Takes the lock NAME, runs the command, and gives the lock back.", kExamples);
   auto& names = wanted.claim.names;
-  parser.add_names(names, "What to lock");
+  parser.add_names(names, "What to lock; several names: all of them, or none");
   add_claim(parser, wanted.claim, std::chrono::seconds(30));
-  parser.read(arguments.before);
+  parser.read(arguments);
   wanted.common = parser.common;
   wanted.command = arguments.after;
   if (!arguments.separated) {
@@ -77,7 +77,7 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
   // URL would be wrong.
   const auto& url = wanted.common.url;
   if (!url.empty()) {
-    const bool secret = !interlock::Url::parse(url).password.empty();
+    const bool secret = interlock::Url::parse(url).to_string().find("***") != std::string::npos;
     variables.push_back(secret ? "INTERLOCK_URL" : "INTERLOCK_URL=" + url);
     variables.emplace_back("INTERLOCK_CONFIG=/dev/null");  // it would go before the variable
   } else if (const auto& file = wanted.common.settings.file(); !file.empty()) {

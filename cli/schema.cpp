@@ -13,7 +13,7 @@ int schema(const Arguments& arguments) {
       "Prints the SQL that a PostgreSQL store runs when it is first used, for databases where\n"
       "programs have not the right to. It is safe to run again.",
       "  interlock schema --url postgres://db/app | psql -d app\n");
-  parser.read(arguments.before);
+  parser.read(arguments);
   const auto url = interlock::Url::parse(store_url(parser.common));
   for (const auto& store : interlock::stores::all()) {
     if (std::find(store.schemes.begin(), store.schemes.end(), url.scheme) == store.schemes.end())

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <utility>
 
 #include "exit_code.hpp"
 #include "terminal.hpp"
@@ -36,25 +37,28 @@ void Screen::draw(const std::vector<std::string>& titles,
   const int wide = columns(STDOUT_FILENO);
   const bool bold = fancy(STDOUT_FILENO);
   std::string frame = "\033[H";
-  for (const auto& title : titles) frame += printable(title, wide) + "\033[K\r\n";
-  frame += "\033[K\r\n";
-  int row = static_cast<int>(titles.size()) + 1;
-  const int first = row + 1;
-  for (const auto& line : lines) {
-    if (++row > rows) break;
-    const bool header = bold && row == first && lines.size() > 1;
+  int row = 0;
+  // No line break after the last row: the terminal would scroll.
+  const auto add = [&](const std::string& line, bool header = false) {
+    if (row == rows) return;
+    if (row++ > 0) frame += "\r\n";
     frame +=
         (header ? "\033[1m" : "") + printable(line, wide) + (header ? "\033[0m" : "") + "\033[K";
-    if (row < rows) frame += "\r\n";
-  }
+  };
+  for (const auto& title : titles) add(title);
+  add("");
+  bool header = bold && lines.size() > 1;
+  for (const auto& line : lines) add(line, std::exchange(header, false));
   std::cout << frame << "\033[J" << std::flush;
 }
 
 std::optional<int> pause(std::optional<Screen>& screen, const Signals& signals,
-                         interlock::Duration time, const std::function<void(char)>& on_key) {
+                         interlock::Duration time, const std::function<void(char)>& on_key,
+                         int also) {
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(time).count();
-  std::array<pollfd, 2> fds{{{.fd = signals.fd(), .events = POLLIN, .revents = 0},
-                             {.fd = screen ? screen->keys() : -1, .events = POLLIN, .revents = 0}}};
+  std::array<pollfd, 3> fds{{{.fd = signals.fd(), .events = POLLIN, .revents = 0},
+                             {.fd = screen ? screen->keys() : -1, .events = POLLIN, .revents = 0},
+                             {.fd = also, .events = POLLIN, .revents = 0}}};
   ::poll(fds.data(), fds.size(),
          static_cast<int>(std::clamp<std::int64_t>(milliseconds, 20, 3600000)));
   char key = 0;

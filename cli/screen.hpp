@@ -33,9 +33,10 @@ class Screen {
   bool has_keys_ = false;
 };
 
-/// Waits for so long; another key than q, a window that changes its size, and being continued after
-/// Ctrl-Z end it early. An exit status: q, or a signal, says that it is time to end.
+/// Waits for so long; another key than q, a window that changes its size, being continued after Ctrl-Z,
+/// and something to read at `also` end it early. An exit status: q, or a signal, says that it is time to end.
 std::optional<int> pause(std::optional<Screen>& screen, const Signals& signals,
-                         interlock::Duration time, const std::function<void(char)>& on_key = {});
+                         interlock::Duration time, const std::function<void(char)>& on_key = {},
+                         int also = -1);
 
 }  // namespace cli

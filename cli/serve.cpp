@@ -1,7 +1,9 @@
 // interlock serve: the state of a store as a page for Prometheus.
+#include <atomic>
 #include <chrono>
 #include <iostream>
 
+#include "aside.hpp"
 #include "command.hpp"
 #include "http_server.hpp"
 #include "interlock/metrics.hpp"
@@ -12,26 +14,57 @@ namespace cli {
 
 namespace {
 
+/// How often the connection to the store went and came.
+class Connection final : public interlock::Observer {
+ public:
+  void on(const interlock::Observation& seen) noexcept override {
+    if (seen.event == interlock::Event::store_down) ++lost_;
+    if (seen.event == interlock::Event::store_back) ++back_;
+  }
+  [[nodiscard]] std::string text(const std::string& store) const {
+    const auto counter = [&](const std::string& name, const char* help, std::uint64_t value) {
+      return "# HELP " + name + " " + help + "\n# TYPE " + name + " counter\n" + name +
+             "{store=\"" + store + "\"} " + std::to_string(value) + "\n";
+    };
+    return counter("interlock_disconnects_total", "Times that the store stopped answering.",
+                   lost_) +
+           counter("interlock_reconnects_total", "Times that the store answered again.", back_);
+  }
+
+ private:
+  std::atomic<std::uint64_t> lost_{0};
+  std::atomic<std::uint64_t> back_{0};
+};
+
 /// What the store says, asked for at most once a second however many look.
 class State {
  public:
-  State(const interlock::Client& client, bool names) : client_(client), names_(names) {}
+  /// Looks are given up when `until` can be read.
+  State(const interlock::Client& client, bool names, int until)
+      : client_(client), names_(names), until_(until) {}
 
   /// Empty, and `error` says why, if the store does not answer.
   const std::string& text() {
     const auto now = std::chrono::steady_clock::now();
-    if (now >= fresh_until_) {
-      look();
-      fresh_until_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    }
+    interrupted_ = now >= fresh_until_ && !look();
     return text_;
   }
+  /// A signal came first.
+  [[nodiscard]] bool interrupted() const { return interrupted_; }
   [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] int end(int status) { return aside_.end(status); }
 
  private:
-  void look() {
+  // False: interrupted.
+  bool look() {
     try {
-      text_ = interlock::to_metrics(client_.inspect(), client_.traits(), names_);
+      if (!aside_.busy()) {
+        aside_.start(
+            [this] { seen_ = interlock::to_metrics(client_.inspect(), client_.traits(), names_); });
+      }
+      if (!aside_.wait(until_)) return false;
+      (void)aside_.finish();
+      text_ = seen_;
       if (!error_.empty()) complain("the store answers again");
       error_.clear();
     } catch (const interlock::Error& error) {
@@ -39,28 +72,37 @@ class State {
       error_ = error.what();
       text_.clear();
     }
+    fresh_until_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    return true;
   }
 
   const interlock::Client& client_;
   const bool names_;
+  const int until_;
   std::chrono::steady_clock::time_point fresh_until_{};
   std::string text_;
   std::string error_;
+  bool interrupted_ = false;
+  std::string seen_;  // the look's
+  Aside aside_;
 };
 
-HttpResponse metrics_page(State& state, const interlock::Metrics& ours, const std::string& store) {
+HttpResponse metrics_page(State& state, const Connection& connection, const std::string& store) {
   const auto& text = state.text();
+  if (state.interrupted()) return {.status = 503, .body = "interrupted; ask again\n"};
   return {.status = 200,
           .type = "text/plain; version=0.0.4; charset=utf-8",
           .body =
               "# HELP interlock_store_up Whether the store answered.\n"
               "# TYPE interlock_store_up gauge\n"
               "interlock_store_up{store=\"" +
-              store + "\"} " + (state.error().empty() ? "1" : "0") + "\n" + text + ours.text()};
+              store + "\"} " + (state.error().empty() ? "1" : "0") + "\n" + text +
+              connection.text(store)};
 }
 
 HttpResponse health_page(State& state) {
   (void)state.text();
+  if (state.interrupted()) return {.status = 503, .body = "interrupted; ask again\n"};
   if (state.error().empty()) return {.status = 200, .body = "ok\n"};
   return {.status = 503, .body = printable(state.error()) + "\n"};
 }
@@ -79,15 +121,15 @@ int serve(const Arguments& arguments) {
   parser.add_option("--metrics", where, "Where to listen (default host: 127.0.0.1)")
       ->type_name("[HOST:]PORT");
   parser.add_flag("--names", names, "Also figures for each lock, by its name");
-  parser.read(arguments.before);
+  parser.read(arguments);
   if (where.empty()) throw UsageError("where? interlock serve --metrics [HOST:]PORT");
 
   const Signals signals;
-  const auto metrics = std::make_shared<interlock::Metrics>();
-  const auto client = open_store(parser.common, metrics);
-  State state(client, names);
+  const auto connection = std::make_shared<Connection>();
+  const auto client = open_store(parser.common, connection);
+  State state(client, names, signals.fd());
   HttpServer server(where, [&](const std::string& path) -> HttpResponse {
-    if (path == "/metrics") return metrics_page(state, *metrics, client.traits().name);
+    if (path == "/metrics") return metrics_page(state, *connection, client.traits().name);
     if (path == "/healthz") return health_page(state);
     return {.status = 404, .body = "there is /metrics and /healthz\n"};
   });
@@ -95,7 +137,7 @@ int serve(const Arguments& arguments) {
   for (;;) {
     server.run(signals.fd());
     while (const auto signal = signals.next()) {
-      if (asks_to_end(*signal)) return kOk;
+      if (asks_to_end(*signal)) return state.end(kOk);
       if (*signal == SIGTSTP) stop_here();
     }
   }

@@ -86,7 +86,7 @@ int acquire(const Arguments& arguments) {
       ->type_name("PID")
       ->check(CLI::PositiveNumber);
   parser.add_json(json);
-  parser.read(arguments.before);
+  parser.read(arguments);
   if (claim.names.empty()) throw UsageError("what to lock? interlock acquire NAME");
   if (process != 0 && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) {
     throw UsageError("--pid " + std::to_string(process) + ": there is no such process");
@@ -130,7 +130,7 @@ int extend(const Arguments& arguments) {
   add_duration(parser, "--ttl", "A new TTL (default: the one it has)",
                [&ttl](Duration value) { ttl = value; });
   parser.add_json(json);
-  parser.read(arguments.before);
+  parser.read(arguments);
   const auto token = read_token(given);
   const auto client = open_store(parser.common);
   auto lease = client.adopt(token, false);
@@ -147,7 +147,7 @@ int release(const Arguments& arguments) {
                 "Gives the lock of this token back. Exit status 76 if it had ended before.",
                 "  interlock release \"$token\"\n  interlock release - <token-file\n");
   parser.add_names(given, "What acquire printed; - reads it from stdin", "TOKEN");
-  parser.read(arguments.before);
+  parser.read(arguments);
   const auto token = read_token(given);
   const auto client = open_store(parser.common);
   auto lease = client.adopt(token, false);

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "aside.hpp"
 #include "command.hpp"
 #include "screen.hpp"
 #include "show.hpp"
@@ -196,31 +197,42 @@ int show_live(const interlock::Client& client, Looker& looker, const Order* orde
   std::optional<Screen> screen;
   screen.emplace();
   Frame frame;
-  std::string problem;
+  Frame seen;  // the look's
+  std::string problem = "looking …";
+  Aside aside;
   auto next = interlock::BootClock::now();
   for (;;) {
-    if (interlock::BootClock::now() >= next) {
-      try {
-        frame = looker.look();
+    try {
+      if (aside.finish()) {
+        frame = std::exchange(seen, {});
         problem.clear();
-      } catch (const interlock::Error& error) {
-        if (!error.retryable()) throw;
-        problem = std::string("no answer: ") + error.what();  // the last frame stays
+        next = interlock::BootClock::now() + interval;
       }
+    } catch (const interlock::Error& error) {
+      if (!error.retryable()) throw;
+      problem = std::string("no answer: ") + error.what();  // the last frame stays
       next = interlock::BootClock::now() + interval;
+    }
+    if (!aside.busy() && interlock::BootClock::now() >= next) {
+      aside.start([&] { seen = looker.look(); });
     }
     sort(frame, *order);
     auto lines = table(frame);
-    if (frame.lines.empty()) lines = {"nothing is locked"};
+    if (frame.lines.empty()) lines = {problem.empty() ? "nothing is locked" : ""};
     screen->draw({"interlock top  " + client.traits().where,
                   problem.empty() ? summary(frame) : problem, keys(*order)},
                  lines);
-    const auto status = pause(screen, signals, next - interlock::BootClock::now(), [&](char key) {
-      for (const auto& each : kOrders) {
-        if (each.key == key) order = &each;
-      }
-    });
-    if (status) return *status;
+    const auto status = pause(
+        screen, signals, aside.busy() ? interval : next - interlock::BootClock::now(),
+        [&](char key) {
+          for (const auto& each : kOrders) {
+            if (each.key == key) order = &each;
+          }
+        },
+        aside.fd());
+    if (!status) continue;
+    screen.reset();
+    return aside.end(*status);
   }
 }
 
@@ -249,7 +261,7 @@ int top(const Arguments& arguments) {
       ->check(CLI::IsMember(names));
   parser.add_flag("--once", once, "Print it once, and end");
   parser.add_json(json);
-  parser.read(arguments.before);
+  parser.read(arguments);
   if (given.size() > 1) throw UsageError("only one prefix can be given");
 
   const bool live = !once && !json && ::isatty(STDOUT_FILENO) == 1;

@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "interlock/observer.hpp"
+#include "logging.hpp"
 
 namespace cli {
 
 /// Null unless OTEL_EXPORTER_OTLP_ENDPOINT, or the one for traces, is set. The trace that TRACEPARENT
-/// names is the parent.
-std::shared_ptr<interlock::Observer> make_tracing();
+/// names is the parent. An endpoint that is none is told, and then there are no traces.
+std::shared_ptr<interlock::Observer> make_tracing(const Logging& logging);
 
 }  // namespace cli

@@ -100,8 +100,7 @@ int explain(const Attempt& attempt, const interlock::Client& client, const Claim
       return claim.busy_code;
     }
     default:
-      complain(error.what());
-      return exit_code(error.errc());
+      throw interlock::Error(error);
   }
 }
 

@@ -82,7 +82,7 @@ int watch(const Arguments& arguments) {
   parser.add_names(given, "Only names that begin with it", "PREFIX");
   add_duration(parser, "--interval", "How often to look (default: 500ms)",
                [&](Duration value) { interval = value; });
-  parser.read(arguments.before);
+  parser.read(arguments);
   if (given.size() > 1) throw UsageError("only one prefix can be given");
   const std::string prefix = given.empty() ? "" : given.front();
 

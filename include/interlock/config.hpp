@@ -70,6 +70,9 @@ struct Sourced {
   }
 };
 
+/// The one of these that a misspelt word may have meant, upper and lower case alike; empty: none.
+std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
+
 }  // namespace detail
 
 /// All settings, put together. First the program (Presets), then the settings file, then the

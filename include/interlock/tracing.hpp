@@ -32,6 +32,8 @@ struct TracingOptions {
   /// How long the destructor tries to send what is left. (A request that hangs may cost it another
   /// second.)
   Duration linger = std::chrono::seconds(1);
+  /// Told why spans can't be sent, once until some can, on the thread that sends them.
+  std::function<void(const std::string& why)> on_failure{};
 };
 
 /// An observer for any number of clients. Each acquisition becomes a span
@@ -49,7 +51,8 @@ struct TracingOptions {
 /// an error.
 ///
 /// Spans are sent in batches by a thread of their own. Locks never wait for that: with a collector
-/// that is slow or gone, spans are dropped. In a forked child it does nothing; make a new one.
+/// that is slow or gone, spans are dropped. In a forked child it does nothing; make a new one. With
+/// OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none it does nothing either.
 class Tracing final : public Observer {
  public:
   /// Throws Error (invalid) if the endpoint is no http: or https: URL.
@@ -74,7 +77,7 @@ class Tracing final : public Observer {
   const std::uint64_t epoch_;
   const std::function<std::string()> parent_;
   std::unique_ptr<Pending> pending_;
-  std::unique_ptr<Exporter> exporter_;
+  std::unique_ptr<Exporter> exporter_;  // none: switched off
 };
 
 }  // namespace interlock

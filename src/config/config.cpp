@@ -1,5 +1,6 @@
 #include "interlock/config.hpp"
 
+#include <arpa/inet.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,7 +74,7 @@ std::string read_url(const std::string& text) {
       text.starts_with("redlock:")) {
     return checked_url(text);
   }
-  if (text.empty() || text.find_first_of(",;=@/?# ") != std::string::npos) {
+  if (text.empty() || text[0] == ':' || text.find_first_of(",;=@/?# ") != std::string::npos) {
     throw Error(Errc::invalid,
                 "it has to be a URL, like redis://:password@host:6379/0, or host:port of a Redis");
   }
@@ -88,6 +89,17 @@ int number(const std::string& text, int most, const std::string& what) {
                                    std::to_string(most));
   }
   return value;
+}
+
+/// An IPv6 address as it stands in a URL.
+std::string bracketed(std::string_view host) {
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  in6_addr address{};
+  if (::inet_pton(AF_INET6, std::string(host.substr(0, host.find('%'))).c_str(), &address) != 1)
+    throw Error(Errc::invalid, "REDIS_HOST is '" + printable(host, 60) +
+                                   "', but it is the name of a host alone; the port goes into "
+                                   "REDIS_PORT");
+  return "[" + std::string(host) + "]";
 }
 
 /// What REDIS_HOST, REDIS_PORT, REDIS_DB and REDIS_PASSWORD say, and which of them did.
@@ -105,7 +117,10 @@ std::string redis_url(std::string& variables) {
   if (host.find_first_of("/@?,# ") != std::string::npos)
     throw Error(Errc::invalid,
                 "REDIS_HOST is the name of a host; for a URL there is INTERLOCK_URL");
-  if (host.find(':') != std::string::npos && !host.starts_with('[')) host = "[" + host + "]";
+  if (!is_plain_utf8(host))
+    throw Error(Errc::invalid, "REDIS_HOST has a control character in it, or is not UTF-8: '" +
+                                   printable(host, 60) + "'; it is the name of a host");
+  if (host.find_first_of(":[]") != std::string::npos) host = bracketed(host);
   // Kubernetes sets REDIS_PORT=tcp://10.0.0.1:6379 for a service that is called redis.
   if (port.starts_with("tcp://")) port = port.substr(port.rfind(':') + 1);
   auto url = "redis://" + host;
@@ -118,13 +133,12 @@ std::string redis_url(std::string& variables) {
 
 /// The URL of a store that is given by its name.
 std::string backend_url(const std::string& name, const std::string& said_by,
-                        std::string& variables) {
+                        const std::string& instead, std::string& variables) {
   if (name == "memory") return "memory:interlock";
   if (name == "file") return user_store_url();
   if (name == "redis") return redis_url(variables);
   throw Error(Errc::invalid, said_by + " is \"memory\", \"file\" or \"redis\", not \"" +
-                                 printable(name, 40) +
-                                 "\"; for other stores, set INTERLOCK_URL instead");
+                                 printable(name, 40) + "\"; for other stores, " + instead);
 }
 
 bool is_directory(const char* path) {
@@ -157,7 +171,8 @@ Config Config::load(const Presets& presets) {
     config.take_file(*presets.file, false);
   } else if (const auto named = variable("INTERLOCK_CONFIG"); !named.empty()) {
     config.take_file(named, false);
-  } else if (std::error_code ignored; std::filesystem::exists(kFileHere, ignored)) {
+  } else if (std::error_code ignored;
+             std::filesystem::exists(std::filesystem::symlink_status(kFileHere, ignored))) {
     config.take_file(kFileHere, true);
   }
   config.take_environment();
@@ -173,7 +188,8 @@ void Config::take_presets(const Presets& presets) {
   offer(url_, presets.url, "", checked_url);
   if (presets.backend) {
     std::string variables;
-    auto url = backend_url(*presets.backend, "the backend", variables);
+    auto url = backend_url(*presets.backend, "the backend",
+                           "give a URL, like postgres://host/database", variables);
     url_.offer(std::move(url), SettingOrigin::code, variables);
   }
   offer(distributed_, presets.enable_distributed_locking, "", as_is);
@@ -219,7 +235,7 @@ void Config::take_environment() {
   std::string variables;
   if (const auto backend = variable("LOCKING_BACKEND"); !backend.empty()) {
     variables = "LOCKING_BACKEND";
-    auto url = backend_url(backend, "LOCKING_BACKEND", variables);
+    auto url = backend_url(backend, "LOCKING_BACKEND", "set INTERLOCK_URL instead", variables);
     url_.offer(std::move(url), SettingOrigin::environment, variables);
   } else if (!variable("REDIS_HOST").empty()) {
     auto url = redis_url(variables);

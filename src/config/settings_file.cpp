@@ -9,10 +9,10 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "core/read_file.hpp"
 #include "core/text.hpp"
+#include "interlock/config.hpp"
 #include "interlock/duration.hpp"
 #include "interlock/error.hpp"
 
@@ -47,29 +47,11 @@ constexpr std::array kNames{
 
 // The one section: {"ConnectionStrings": {"Redis": "localhost:6379"}}.
 constexpr std::string_view kSection = "ConnectionStrings";
+constexpr std::size_t kMostBytes = 1U << 20U;
 constexpr Name kRedis{"Redis", "url", Type::text};
 
-// Levenshtein's distance, upper and lower case alike.
-std::size_t distance(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
 std::string suggestion(std::string_view unknown, const std::vector<std::string_view>& known) {
-  const auto nearest = *std::min_element(known.begin(), known.end(), [&](auto a, auto b) {
-    return distance(unknown, a) < distance(unknown, b);
-  });
-  if (distance(unknown, nearest) <= std::max<std::size_t>(2, unknown.size() / 3))
+  if (const auto nearest = detail::nearest(unknown, known); !nearest.empty())
     return "did you mean \"" + std::string(nearest) + "\"?";
   std::string all;
   for (const auto name : known) all += (all.empty() ? "" : ", ") + std::string(name);
@@ -124,15 +106,24 @@ class Reader {
 
  private:
   [[noreturn]] void refuse(int line, const std::string& why) const {
+    refuse_as_it_is(line, why + (found_here_ ? " (this file was read because it is in the current "
+                                               "directory; if it is not meant for Interlock, set "
+                                               "INTERLOCK_CONFIG=/dev/null, or to the file that is)"
+                                             : ""));
+  }
+
+  [[noreturn]] void refuse_as_it_is(int line, const std::string& why) const {
     std::string message = printable(path_, 400);
     if (line > 0) message += ":" + std::to_string(line);
-    message += ": " + why;
-    if (found_here_) {
-      message +=
-          " (this file was read because it is in the current directory; if it is not meant for "
-          "Interlock, set INTERLOCK_CONFIG=/dev/null, or to the file that is)";
-    }
-    throw Error(Errc::invalid, message);
+    throw Error(Errc::invalid, message + ": " + why);
+  }
+
+  // A device never ends. A pipe does if somebody means it, as in --config <(…).
+  void check_kind(int descriptor) const {
+    struct stat info {};
+    if (::fstat(descriptor, &info) != 0 || S_ISREG(info.st_mode)) return;
+    if (!found_here_ && S_ISFIFO(info.st_mode)) return;
+    refuse(0, "the settings file is not a regular file");
   }
 
   // Whoever may write a file into a directory that we happen to be in must not choose our store.
@@ -140,22 +131,31 @@ class Reader {
     struct stat info {};
     if (::fstat(descriptor, &info) != 0) return;
     if ((info.st_uid != ::geteuid() && info.st_uid != 0) || (info.st_mode & S_IWOTH) != 0)
-      refuse(0,
-             "somebody else can write to it, so it is read only if it is named: --config, or "
-             "INTERLOCK_CONFIG");
+      refuse_as_it_is(
+          0,
+          "this settings file is in the current directory, but somebody else can write to it, so "
+          "it was not read; if it is yours, take that right away (chmod o-w) or name the file "
+          "(--config, INTERLOCK_CONFIG), and if it is not, set INTERLOCK_CONFIG=/dev/null");
   }
 
   std::string text() const {
     std::optional<std::string> content;
     try {
-      content = core::read_file(path_, [this](int descriptor) {
-        if (found_here_) check_owner(descriptor);
-      });
+      content = core::read_file(
+          path_,
+          [this](int descriptor) {
+            check_kind(descriptor);
+            if (found_here_) check_owner(descriptor);
+          },
+          kMostBytes);
     } catch (const Error&) {
       throw;
     } catch (const std::system_error& error) {
+      if (error.code() == std::errc::file_too_large)
+        refuse(0, "the settings file has more than 1 MiB, so it can't be one");
       refuse(0, "the settings file can't be read: " + error.code().message());
     }
+    if (!content && found_here_) refuse(0, "it is a link to a file that is not there");
     if (!content) refuse(0, "there is no such settings file");
     return *content;
   }
@@ -163,12 +163,15 @@ class Reader {
   // What the parser itself says may quote the file, and that may hold a password.
   json parse(const std::string& content) {
     int line = 1;
+    std::string outer;
     const auto note_key = [&](int depth, json::parse_event_t event, json& parsed) {
       if (event != json::parse_event_t::key) return true;
       const auto name = parsed.get<std::string>();
-      if (depth == 1 && !lines_.emplace(name, line).second)
-        refuse(line, "\"" + printable(name, 60) + "\" is there twice; keep one");
-      if (depth == 2) lines_.emplace("/" + name, line);
+      if (depth == 1) outer = name;
+      const bool first = depth == 1   ? lines_.emplace(name, line).second
+                         : depth == 2 ? lines_.emplace(outer + "/" + name, line).second
+                                      : true;
+      if (!first) refuse(line, "\"" + printable(name, 60) + "\" is there twice; keep one");
       return true;
     };
     try {
@@ -185,13 +188,16 @@ class Reader {
     if (!value.is_object())
       refuse(lines_.at(std::string(kSection)),
              "ConnectionStrings is a section: {\"Redis\": \"localhost:6379\"}");
+    // Other names are those of other programs, unless they look like ours, or ours is not there.
+    const bool ours = value.contains(kRedis.spelling);
     for (const auto& [name, inner] : value.items()) {
-      const int line = lines_.at("/" + name);
-      if (name != kRedis.spelling) {
+      const int line = lines_.at(std::string(kSection) + "/" + name);
+      if (name == kRedis.spelling) {
+        add(kRedis, inner, line);
+      } else if (!ours || !detail::nearest(name, {kRedis.spelling}).empty()) {
         refuse(line, "ConnectionStrings has \"" + printable(name, 60) + "\"; " +
                          suggestion(name, {kRedis.spelling}));
       }
-      add(kRedis, inner, line);
     }
   }
 
@@ -237,7 +243,8 @@ class Reader {
 
   std::string path_;
   bool found_here_;
-  std::map<std::string, int, std::less<>> lines_;  // of each key; those of the section as "/key"
+  std::map<std::string, int, std::less<>>
+      lines_;  // of each key; inside of a section: "Section/key"
   std::vector<FileEntry> entries_;
 };
 

@@ -136,9 +136,13 @@ void check_claim(const Claim& claim) {
     }
   }
   check_ttl(claim.ttl, claim.parts.front().resource);
-  check_text("the label", claim.who->label);
-  check_text("the actor", claim.who->actor);
-  check_text("the identity", claim.who->identity);
+  try {
+    check_text("the label", claim.who->label);
+    check_text("the actor", claim.who->actor);
+    check_text("the identity", claim.who->identity);
+  } catch (const Error& error) {
+    throw error.about(claim.parts.front().resource);
+  }
 }
 
 }  // namespace interlock

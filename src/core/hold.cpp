@@ -113,7 +113,13 @@ std::string Hold::lost_reason() const {
 
 void Hold::due(TimePoint now) {
   std::unique_lock lock(mutex_);
-  perform(machine_.tick(now), lock);
+  const auto step = machine_.tick(now);
+  if (step.renew && renewals_answered_ < renewals_sent_) {
+    const Error why(Errc::unreachable, "there is no answer to its renewal yet; asking again",
+                    {.resource = resource(), .node = engine_->traits().where, .maybe_held = true});
+    tell_renewed(claim_, now, {.verdict = Verdict::unknown, .why = why});
+  }
+  perform(step, lock);
 }
 
 void Hold::wake(const Owner& owner) {
@@ -147,8 +153,9 @@ void Hold::observe(Event event, const Claim& claim, Duration elapsed, const Erro
       {.event = event, .claim = claim, .resource = resource(), .elapsed = elapsed, .error = error});
 }
 
-void Hold::tell_renewed(const Claim& claim, Duration left, const Answer& answer) {
-  if (released_) return;  // it came too late to matter
+void Hold::tell_renewed(const Claim& claim, TimePoint now, const Answer& answer) {
+  if (released_ || machine_.state(now) != LeaseState::held) return;  // it came too late to matter
+  const auto left = machine_.valid_until() - now;
   if (answer.verdict == Verdict::granted) {
     observe(Event::renewed, claim, left);
   } else if (answer.verdict == Verdict::unknown) {
@@ -159,19 +166,23 @@ void Hold::tell_renewed(const Claim& claim, Duration left, const Answer& answer)
 void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) {
   const auto claim = claim_;
   const auto generation = generation_;
+  const auto number = ++renewals_sent_;
   lock.unlock();
   const auto sent = engine_->now();
   engine_->backend().renew(
       claim, {.deadline = deadline},
-      [self = HeldByStore(shared_from_this()), claim, generation, sent](Answer answer) {
+      [self = HeldByStore(shared_from_this()), claim, generation, number, sent](Answer answer) {
         self->engine_->note(claim, answer);
         std::unique_lock relock(self->mutex_);
+        self->renewals_answered_ = std::max(self->renewals_answered_, number);
         if (self->generation_ != generation || (self->changing_ && answer.verdict == Verdict::lost))
           return;
         const auto now = self->engine_->now();
         const auto step =
             self->machine_.renewed(now, sent, claim.ttl, answer.verdict, why_of(answer));
-        self->tell_renewed(claim, self->machine_.valid_until() - now, answer);
+        // That there was no answer was told when it was asked again.
+        if (answer.verdict == Verdict::granted || number == self->renewals_sent_)
+          self->tell_renewed(claim, now, answer);
         self->perform(step, relock);
       });
 }
@@ -209,7 +220,7 @@ bool Hold::renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock) {
   if (generation_ == generation) {
     const auto now = engine_->now();
     const auto step = machine_.renewed(now, sent, claim_.ttl, answer.verdict, why_of(answer));
-    tell_renewed(claim_, machine_.valid_until() - now, answer);
+    tell_renewed(claim_, now, answer);
     perform(step, lock);
   } else {
     lock.unlock();

@@ -63,7 +63,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   LeaseState end_release(TimePoint began, const Answer& answer);
   void drop(Duration timeout) noexcept;
   void observe(Event event, const Claim& claim, Duration elapsed, const Error* error = nullptr);
-  void tell_renewed(const Claim& claim, Duration left, const Answer& answer);
+  void tell_renewed(const Claim& claim, TimePoint now, const Answer& answer);
   void perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
   void tell_lost(std::unique_lock<std::mutex>& lock);
   void send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock);
@@ -83,7 +83,9 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   std::vector<Fence> fences_;
   LeaseMachine machine_;
   std::uint64_t generation_ = 0;  // a renewal of an earlier claim says nothing about this one
-  bool changing_ = false;         // while another owner may be about to take over
+  std::uint64_t renewals_sent_ = 0;
+  std::uint64_t renewals_answered_ = 0;  // up to this one
+  bool changing_ = false;                // while another owner may be about to take over
   bool released_ = false;
   std::stop_source lost_{std::nostopstate};  // made when somebody asks for it
 };

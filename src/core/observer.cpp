@@ -35,7 +35,7 @@ std::string_view to_string(Event event) noexcept {
     case Event::granted:
       return "granted";
     case Event::timed_out:
-      return "timed out";
+      return "timed_out";
     case Event::refused:
       return "refused";
     case Event::adopted:
@@ -43,21 +43,21 @@ std::string_view to_string(Event event) noexcept {
     case Event::renewed:
       return "renewed";
     case Event::renewal_failed:
-      return "renewal failed";
+      return "renewal_failed";
     case Event::lost:
       return "lost";
     case Event::released:
       return "released";
     case Event::release_failed:
-      return "release failed";
+      return "release_failed";
     case Event::detached:
       return "detached";
     case Event::cleanup_failed:
-      return "cleanup failed";
+      return "cleanup_failed";
     case Event::store_down:
-      return "store down";
+      return "store_down";
     case Event::store_back:
-      return "store back";
+      return "store_back";
     case Event::warned:
       return "warned";
     case Event::found:

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "core/text.hpp"
 #include "interlock/backend.hpp"
@@ -26,6 +27,103 @@ bool is_scheme(std::string_view text) {
   });
 }
 
+// The options whose values are no secrets, whoever gets them wrong.
+constexpr std::array<std::string_view, 29> kShown = {
+    "ca",
+    "cert",
+    "channel_binding",
+    "db",
+    "gssencmode",
+    "host",
+    "key",
+    "listen",
+    "min-replicas",
+    "mode",
+    "network",
+    "nodes",
+    "passfile",
+    "password-env",
+    "password-file",
+    "pooler",
+    "port",
+    "prefix",
+    "sentinel-password-env",
+    "sentinel-password-file",
+    "sentinel-user",
+    "server-name",
+    "ssl_min_protocol_version",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "sslsni",
+    "timeout",
+};
+
+bool consists_of(std::string_view text, bool (*fits)(char)) {
+  return std::all_of(text.begin(), text.end(), fits);
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_name_letter(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
+}
+
+bool is_host_and_port(std::string_view text) {
+  if (text.starts_with('[')) {
+    const auto end = text.find(']');
+    if (end == std::string_view::npos) return false;
+    text.remove_prefix(end);
+  }
+  const auto colon = std::min(text.find(':'), text.size());
+  const auto port = text.substr(std::min(colon + 1, text.size()));
+  return colon > 0 && port.size() <= 5 && consists_of(port, is_digit) &&
+         consists_of(text.substr(0, colon),
+                     [](char c) { return is_name_letter(c) || c == '.' || c == '%' || c == ']'; });
+}
+
+bool are_hosts(std::string_view text) {
+  while (!text.empty()) {
+    auto host = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(host.size() + 1, text.size()));
+    if (const auto mark = host.find("://"); mark != std::string_view::npos)
+      host.remove_prefix(mark + 3);
+    if (!is_host_and_port(host)) return false;
+  }
+  return true;
+}
+
+bool may_be_shown(std::string_view option, std::string_view value) {
+  if (std::find(kShown.begin(), kShown.end(), option) == kShown.end()) return false;
+  return option == "nodes" ? are_hosts(value) : value.find('@') == std::string_view::npos;
+}
+
+// Whether everything in it looks like what it should be; else nobody can tell what is a secret.
+bool makes_sense(const Url& url) {
+  if (url.scheme == "memory") return url.authority.empty();
+  if (!are_hosts(url.authority)) return false;
+  if (url.scheme != "file" && url.path.find('@') != std::string::npos) return false;
+  if (!url.path.empty() && url.path[0] != '/') return false;
+  const bool numbered = url.scheme == "redis" || url.scheme == "rediss";
+  if (numbered && !url.path.empty() && !consists_of(url.path.substr(1), is_digit)) return false;
+  return std::all_of(url.query.begin(), url.query.end(), [](const auto& option) {
+    const auto& [name, value] = option;
+    return std::find(kShown.begin(), kShown.end(), name) != kShown.end() ||
+           (consists_of(name, is_name_letter) && !value.empty() &&
+            value.find('@') == std::string::npos);
+  });
+}
+
+// An option's name, for errors: without a value it may as well be a part of a password.
+std::string quoted(std::string_view name, std::string_view value) {
+  if (value.empty() || value.find('@') != std::string_view::npos ||
+      !consists_of(name, is_name_letter)) {
+    return "";
+  }
+  return " '" + printable(name, 40) + "'";
+}
+
 }  // namespace
 
 Url Url::parse(std::string_view text) {
@@ -46,7 +144,7 @@ Url Url::parse(std::string_view text) {
       const auto value = equals < pair.size() ? pair.substr(equals + 1) : std::string_view{};
       if (!url.query.emplace(decode(pair.substr(0, equals), "query"), decode(value, "query"))
                .second) {
-        refuse("names the option '" + printable(pair.substr(0, equals), 40) + "' twice");
+        refuse("names an option" + quoted(pair.substr(0, equals), value) + " twice");
       }
       query.remove_prefix(std::min(end + 1, query.size()));
     }
@@ -80,22 +178,23 @@ Url Url::parse(std::string_view text) {
 }
 
 std::string Url::to_string() const {
+  // A password with a / or ? in it ends up where a host, a path or an option is expected.
+  if (!makes_sense(*this)) return scheme + "://***";
   std::string text = scheme + ":";
   if (!authority.empty() || path.starts_with('/')) text += "//";
   if (!user.empty() || !password.empty()) {
-    text += percent_encode(user);
+    // Some programs for Redis take a lone user for the password.
+    const bool alone = password.empty() && scheme.starts_with("red") &&
+                       !query.contains("password-file") && !query.contains("password-env");
+    text += alone ? "***" : percent_encode(user);
     if (!password.empty()) text += ":***";
     text += "@";
   }
   text += authority + path;
   char mark = '?';
   for (const auto& [name, value] : query) {
-    // Where a password is may be shown; a value with an @ may be a URL that has one.
-    const bool place = name.ends_with("-file") || name.ends_with("-env");
-    const bool secret = value.find('@') != std::string::npos ||
-                        (!place && (name.find("pass") != std::string::npos ||
-                                    name.find("secret") != std::string::npos));
-    text += mark + percent_encode(name) + "=" + (secret ? "***" : percent_encode(value));
+    text += mark + percent_encode(name) + "=" +
+            (may_be_shown(name, value) ? percent_encode(value) : "***");
     mark = '&';
   }
   return text;
@@ -113,8 +212,9 @@ void Url::expect_all_taken(const std::vector<std::string_view>& known) const {
   if (query.empty()) return;
   std::string names;
   for (const auto name : known) names += (names.empty() ? "" : ", ") + std::string(name);
-  refuse("has an option '" + printable(query.begin()->first, 40) + "' that " + scheme +
-         ": does not know" + (names.empty() ? "; it has none" : "; it knows " + names));
+  const auto& [name, value] = *query.begin();
+  refuse("has an option" + quoted(name, value) + " that " + scheme + ": does not know" +
+         (names.empty() ? "; it has none" : "; it knows " + names));
 }
 
 }  // namespace interlock

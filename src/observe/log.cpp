@@ -97,7 +97,7 @@ void Log::on(const Observation& seen) noexcept {
     const auto level = level_of(seen);
     if (level < options_.level) return;
     observe::Record record(options_.format);
-    record.add("event", observe::word(seen.event));
+    record.add("event", to_string(seen.event));
     if (!seen.resource.empty()) add_lock(record, seen);
     if (seen.event == Event::queued) record.add("ahead", static_cast<std::int64_t>(seen.place));
     if (seen.limit) record.add("limit_ms", milliseconds(*seen.limit));
@@ -106,7 +106,8 @@ void Log::on(const Observation& seen) noexcept {
       record.add(key, milliseconds(std::max(seen.elapsed, Duration::zero())));
     }
     if (seen.error != nullptr) {
-      record.add("reason", observe::word(seen.error->errc()));
+      // A warning has no reason: nothing failed.
+      if (seen.event != Event::warned) record.add("reason", observe::word(seen.error->errc()));
       record.add("error", seen.error->message());
     }
     record.add("store", seen.error != nullptr && !seen.error->node().empty() ? seen.error->node()

@@ -91,6 +91,7 @@ class Metrics::Table {
         : store(of_store), group(of_group) {}
     const std::string store;
     const std::string group;
+    std::atomic<bool> of_locks{false};  // else of the store alone
     std::array<Count, kEnded.size()> acquisitions{};
     Histogram wait{};
     Histogram hold{};
@@ -181,6 +182,10 @@ void Metrics::on(const Observation& seen) noexcept {
     auto& series = table_->series(seen.store->name, options_.group && !seen.resource.empty()
                                                         ? options_.group(seen.resource)
                                                         : std::string());
+    if ((!options_.group || !seen.resource.empty()) &&
+        !series.of_locks.load(std::memory_order_relaxed)) {
+      series.of_locks.store(true, std::memory_order_relaxed);
+    }
     const bool begins = seen.claim.instead_of.empty();  // else a lease changes its mode
     switch (seen.event) {
       case Event::asked:
@@ -236,7 +241,9 @@ void Metrics::on(const Observation& seen) noexcept {
 
 std::string Metrics::text() const {
   observe::Exposition out;
-  const auto all = table_->all();
+  const auto everything = table_->all();
+  auto all = everything;
+  std::erase_if(all, [](const auto* series) { return !series->of_locks.load(); });
   const auto each = [&](const auto& value) {
     for (const auto* series : all) {
       out.sample({{"store", series->store}, {"group", series->group}},
@@ -269,10 +276,10 @@ std::string Metrics::text() const {
   each([](const Series& s) -> auto& { return s.release_failures; });
 
   const auto each_store = [&](const auto& value) {
-    for (auto first = all.begin(); first != all.end();) {
+    for (auto first = everything.begin(); first != everything.end();) {
       const auto& store = (*first)->store;
       std::uint64_t sum = 0;
-      for (; first != all.end() && (*first)->store == store; ++first) {
+      for (; first != everything.end() && (*first)->store == store; ++first) {
         sum += value(**first).load(std::memory_order_relaxed);
       }
       out.sample({{"store", store}}, static_cast<double>(sum));

@@ -1,14 +1,6 @@
 #include "observe/words.hpp"
 
-#include <algorithm>
-
 namespace interlock::observe {
-
-std::string word(Event event) {
-  std::string text(to_string(event));
-  std::replace(text.begin(), text.end(), ' ', '_');
-  return text;
-}
 
 std::string_view word(Errc code) noexcept {
   switch (code) {

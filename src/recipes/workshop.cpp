@@ -82,7 +82,7 @@ bool Workshop::due(const Cached& cached) const {
 
 void Workshop::remove(const std::string& key, const Wait& wait) const {
   if (!cache_.remove) {
-    throw Error(Errc::unsupported, "the cache has no remove function; give it one",
+    throw Error(Errc::invalid, "the cache has no remove function; give it one",
                 {.resource = lock_name(key), .node = {}, .maybe_held = false});
   }
   const auto writer = lock(key).writer();

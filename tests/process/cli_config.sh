@@ -106,6 +106,24 @@ unset INTERLOCK_URL
 REDIS_HOST=h REDIS_PASSWORD=geheim expect 0 "$INTERLOCK" config --json
 refute grep -q geheim out
 
+it "shows no password that got to where none belongs"
+for url in 'redis://:s3c/cr3t@h:1' 'redis://:x?cr3t@h' 'postgres://u:s3c/cr3t@h' 'redis://:s3cret' 'redis://h?auth=s3cret'; do
+  for command in config list schema repair 'who x'; do
+    # shellcheck disable=SC2086
+    INTERLOCK_URL=$url "$INTERLOCK" $command >out 2>&1
+    refute grep -Eq 's3c|cr3t' out
+  done
+done
+printf '{"url": ":s3cret"}' >secret.json
+expect 64 "$INTERLOCK" --config secret.json config
+refute grep -q s3cret err
+for words in '-u redis://:s3cret@h list' 'redis://:s3cret@h' ':s3cret@h' '--ur=redis://:s3cret@h list' \
+  'config redis://:s3cret@h' 'serve --metrics redis://:s3cret@h' '--config redis://:s3cret@h list'; do
+  # shellcheck disable=SC2086
+  expect 64 "$INTERLOCK" $words
+  refute grep -q s3cret err
+done
+
 it "--check asks the store, and says with 69 that it does not answer"
 expect 0 "$INTERLOCK" config --check --url "file://$work/locks"
 contains "$out" "answers"
@@ -126,4 +144,35 @@ assert all(list(s) == ["key", "value", "origin", "where"] for s in d["settings"]
 assert [s["key"] for s in d["settings"]] == ["url", "enableDistributedLocking", "onUnavailable", "ttl", "maxWait",
     "label", "deadlockDetection", "logLevel"], d
 CHECK
+
+it "reads no file that has no end, and none that is not named"
+mkfifo interlock.json
+expect 64 "$INTERLOCK" list
+contains "$err" "not a regular file"
+rm interlock.json
+expect 64 "$INTERLOCK" --config /dev/zero list
+expect 64 "$INTERLOCK" --config "" list
+contains "$err" "/dev/null"
+expect 0 "$INTERLOCK" --config <(printf '{"url": "file://%s/locks"}' "$work") list
+
+it "says where the store was set that can't be reached"
+expect 69 env INTERLOCK_URL='redis://127.0.0.1:1?timeout=200ms' "$INTERLOCK" list
+contains "$err" "this store was set by INTERLOCK_URL"
+expect 69 env INTERLOCK_URL='redis://127.0.0.1:1?timeout=200ms' "$INTERLOCK" run -n a -- true
+contains "$err" "this store was set by INTERLOCK_URL"
+expect 69 "$INTERLOCK" list --url 'redis://127.0.0.1:1?timeout=200ms'
+refute grep -q "was set by" err
+
+it "goes on without traces if they can't be sent, and says so"
+for value in localhost:4317 grpc://h:4317 foo http://; do
+  expect 0 env OTEL_EXPORTER_OTLP_ENDPOINT="$value" "$INTERLOCK" run --url "file://$work/locks" a -- true
+  contains "$err" "OTEL_EXPORTER_OTLP_ENDPOINT: '$value'"
+  same "$(wc -l <<<"$err")" 1
+done
+expect 0 env OTEL_EXPORTER_OTLP_ENDPOINT='grpc://me:s3cret@h' "$INTERLOCK" run --url "file://$work/locks" a -- true
+refute grep -q s3cret err
+expect 0 env OTEL_SDK_DISABLED=true OTEL_EXPORTER_OTLP_ENDPOINT=foo "$INTERLOCK" run --url "file://$work/locks" a -- true
+same "$err" ""
+expect 0 env OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1 "$INTERLOCK" run -v --url "file://$work/locks" a -- true
+contains "$err" "traces can't be sent: http://127.0.0.1:1/v1/traces did not answer"
 finish

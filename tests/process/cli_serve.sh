@@ -28,7 +28,7 @@ FETCH
 # A page is at most a second old.
 shows() { fetch /metrics | grep -Eq "$1"; }
 
-it "shows the store's state and its own client's metrics, without names"
+it "shows the store's state, without names, and nothing that can only be 0"
 start
 contains "$url" "http://127.0.0.1:"
 page=$(fetch /metrics)
@@ -36,6 +36,7 @@ contains "$page" "200 text/plain; version=0.0.4; charset=utf-8"
 contains "$page" 'interlock_store_up{store="file"} 1'
 contains "$page" 'interlock_store_locks{store="file"} 0'
 contains "$page" 'interlock_reconnects_total{store="file"} 0'
+refute grep -Eq 'interlock_(lost_total|held|waiting|wait_seconds|acquisitions)' <<<"$page"
 hold secret-name
 "$INTERLOCK" run secret-name -- true &
 eventually waiting secret-name 1
@@ -79,13 +80,15 @@ def ask(data):
     return answer.split(b"\r\n")[0]
 assert ask(b"GET /metrics HTTP/1.0\n\n").endswith(b"200 OK")
 for data in b"nonsense\r\n\r\n", b"\r\n\r\n", b"GET\r\n\r\n", b"GET /metrics\r\n\r\n", \
-            b"GET /metrics HTTP/2.0\r\n\r\n", b"GET http://x/ HTTP/1.1\r\n\r\n", b"\0\xff" * 100 + b"\r\n\r\n":
+            b"GET /metrics HTTP/2.0\r\n\r\n", b"GET https://x/ HTTP/1.1\r\n\r\n", b"\0\xff" * 100 + b"\r\n\r\n":
     assert ask(data).endswith(b"400 Bad Request"), (data, ask(data))
+assert ask(b"GET http://host:1/metrics HTTP/1.1\r\n\r\n").endswith(b"200 OK")
+assert ask(b"GET http://host HTTP/1.1\r\n\r\n").endswith(b"404 Not Found")
 assert b" 431 " in ask(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 20000)
 slow = [connect() for _ in range(80)]  # more than it has room for
 for s in slow[:40]: s.sendall(b"GET /met")
 for s in slow[:10]: s.close()
-# The ones that say nothing are sent away, and then it is our turn.
+# Room is made for us: the oldest of those who say nothing has to go.
 with urllib.request.urlopen(sys.argv[1] + "/metrics", timeout=60) as r: assert r.status == 200
 end = time.monotonic() + 60
 for s in slow[10:]:
@@ -130,6 +133,46 @@ check shows '^interlock_reconnects_total\{store="redis"\} [1-9]'
 same "$(grep -c 'answers again' serving)" 1
 stop
 kill -KILL "$redis"
+
+it "ends at once though the store hangs"
+redis
+start --url "redis+unix://$work/redis.sock?timeout=60s"
+eventually shows '^interlock_store_up\{store="redis"\} 1$'
+kill -STOP "$redis"
+hangs() { ! timeout 3 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1"; printf "GET /healthz HTTP/1.0\n\n" >&3; read -r _ <&3' _ "${url##*:}"; }
+eventually hangs
+stop
+kill -KILL "$redis"
+
+it "says that another one listens there"
+start
+expect 71 "$INTERLOCK" serve --metrics "${url#http://}"
+contains "$err" "${url#http://}: Address already in use"
+stop
+
+it "waits for descriptors without running hot"
+: >serving
+(ulimit -n 24 && exec "$INTERLOCK" serve --metrics 0 2>serving) &
+server=$!
+eventually grep -q 'serving http' serving
+url=$(sed -n 's|.*serving \(http://[^/]*\)/metrics.*|\1|p' serving)
+check python3 - "$url" "$server" <<'TEST'
+import os, socket, sys, time
+host, port = sys.argv[1].removeprefix("http://").split(":")
+many = [socket.create_connection((host, int(port)), timeout=60) for _ in range(40)]
+def used():
+    fields = open(f"/proc/{sys.argv[2]}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+before = used()
+time.sleep(2)
+assert used() - before < 1, "seconds of processor time in two seconds"
+TEST
+eventually well
+stop
+
+it "--help shows the whole of an address"
+expect 0 "$INTERLOCK" serve --help
+contains "$out" "--metrics [HOST:]PORT"
 
 it "refuses addresses that are none"
 for where in nonsense 70000 :1 1.2.3.4: host:port -5; do

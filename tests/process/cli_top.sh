@@ -73,11 +73,47 @@ t.until("\x1b[?1049l")
 check(t.end() == 0, "exit status")
 TEST
 
+it "does not scroll a window of two rows"
+check python3 - <<'TEST'
+from terminal import *
+import fcntl, struct, termios
+t = Terminal(interlock, "top", "--interval", "1h")
+t.until("2 locks")
+fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 2, 80, 0, 0))
+t.until("\x1b[H")
+frame = t.until("\x1b[J")
+while "2 locks" not in frame: frame = t.until("\x1b[J")
+t.seen = ""
+fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 2, 70, 0, 0))
+frame = t.until("\x1b[J")
+check(frame.count("\n") == 1, "two rows, one line break", frame)
+t.type("q")
+check(t.end() == 0, "exit status")
+TEST
+
+it "ends at once though the store hangs"
+redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" >/dev/null &
+redis=$!
+eventually redis-cli -s "$work/redis.sock" ping >/dev/null 2>&1
+check python3 - "$work/redis.sock" "$redis" <<'TEST'
+from terminal import *
+t = Terminal(interlock, "top", "--interval", "50ms", "--url", f"redis+unix://{sys.argv[1]}?timeout=60s")
+t.until("nothing is locked")
+os.kill(int(sys.argv[2]), signal.SIGSTOP)
+t.type("o")
+t.until("sorted by oldest")
+time.sleep(0.2)  # a look that hangs is under way; if not, q is no slower
+t.type("q")
+check(t.end() == 0, "exit status")
+TEST
+kill -KILL "$redis"
+
 it "redraws at once when the window changes its size"
 check python3 - <<'TEST'
 from terminal import *
 import fcntl, struct, termios
 t = Terminal(interlock, "top", "--interval", "1h")
+t.until("2 locks")
 t.until("\x1b[J")
 fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 5, 30, 0, 0))
 frame = t.until("\x1b[J")

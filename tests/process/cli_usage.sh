@@ -113,4 +113,15 @@ ends "$holder" 76
 expect 64 "$INTERLOCK" --log-level loud list
 contains "$err" warning
 expect 64 "$INTERLOCK" --log-format xml list
+it "nothing that it opens takes the place of a closed stdin, stdout or stderr"
+rm -f ran
+expect 0 bash -c 'exec "$INTERLOCK" run -v closed -- touch ran <&- >&- 2>&-'
+check test -e ran
+expect 74 bash -c 'exec "$INTERLOCK" acquire closed >&-'
+check free closed
+
+it "several names are locked together"
+expect 0 "$INTERLOCK" run one two -- "$INTERLOCK" who two
+expect 0 "$INTERLOCK" run --help
+contains "$out" "several names"
 finish

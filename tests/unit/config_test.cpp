@@ -1,12 +1,15 @@
 // Settings: who decides, what the file may say, and what comes of it. Rows 3.4, 3.5, 3.8 and 4.1.
 #include "interlock/config.hpp"
+#include "eventually.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <mutex>
+#include <thread>
 
 #include "interlock/interlock.hpp"
 #include "surroundings.hpp"
@@ -97,7 +100,7 @@ TEST_F(Settings, TheFileIsTheOneInTheProgramThenInterlockConfigThenTheOneInTheDi
   EXPECT_EQ(Config::load().file(), "");
   around_.set("INTERLOCK_CONFIG", "missing.json");
   EXPECT_TRUE(contains(refusal(), "missing.json: there is no such settings file")) << refusal();
-  EXPECT_TRUE(contains(refusal({.file = around_.path()}), "can't be read"));
+  EXPECT_TRUE(contains(refusal({.file = around_.path()}), "not a regular file"));
 }
 
 TEST_F(Settings, TheKeysOfACacheThatLocksAreKnown) {  // row 3.5
@@ -188,6 +191,74 @@ TEST_F(Settings, AFileThatSomebodyElseCanWriteToIsNotReadUnlessItIsNamed) {
   if (geteuid() == 0) {
     ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
     EXPECT_TRUE(contains(refusal(), "somebody else can write to it")) << refusal();
+  }
+}
+
+TEST_F(Settings, WhatSomebodyElseCanWriteToIsSaidToBeUnread) {
+  const auto file = around_.write("interlock.json", "{}");
+  ASSERT_EQ(chmod(file.c_str(), 0666), 0);
+  EXPECT_TRUE(contains(refusal(), "was not read")) << refusal();
+  EXPECT_FALSE(contains(refusal(), "was read because")) << refusal();
+}
+
+TEST_F(Settings, WhatHasNoEndIsNotRead) {
+  ASSERT_EQ(mkfifo("interlock.json", 0600), 0);
+  EXPECT_TRUE(contains(refusal(), "not a regular file")) << refusal();
+  EXPECT_TRUE(contains(refusal({.file = "interlock.json"}), "not JSON")) << "nobody writes into it";
+  std::filesystem::remove("interlock.json");
+  EXPECT_TRUE(contains(refusal({.file = "/dev/zero"}), "not a regular file"));
+  EXPECT_TRUE(contains(refusal({.file = "."}), "not a regular file"));
+  const auto large = around_.write("large.json", std::string(3U << 20U, ' ') + "{}");
+  EXPECT_TRUE(contains(refusal({.file = large}), "1 MiB"));
+}
+
+TEST_F(Settings, APipeThatIsNamedIsRead) {
+  ASSERT_EQ(mkfifo("pipe", 0600), 0);
+  std::thread writer([] { std::ofstream("pipe") << R"({"url": "memory:piped"})"; });
+  Config config;
+  // The writer may be late: then it ended before it began.
+  EXPECT_TRUE(testing_support::eventually([&] {
+    try {
+      config = Config::load({.file = "pipe"});
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }));
+  writer.join();
+  EXPECT_EQ(config.url(), "memory:piped");
+}
+
+TEST_F(Settings, ALinkToNowhereIsNoMissingFile) {
+  std::filesystem::create_symlink("gone.json", "interlock.json");
+  EXPECT_TRUE(contains(refusal(), "a link to a file that is not there")) << refusal();
+}
+
+TEST_F(Settings, OtherConnectionStringsAreLeftAlone) {
+  around_.write("interlock.json",
+                R"({"ConnectionStrings": {"Redis": "h:1", "Postgres": "Host=db;Password=x"}})");
+  EXPECT_EQ(Config::load().url(), "redis://h:1");
+  EXPECT_TRUE(contains(refusal_of(R"({"ConnectionStrings": {"Postgres": "Host=db"}})"),
+                       "ConnectionStrings has \"Postgres\"; there is Redis"));
+  EXPECT_TRUE(contains(refusal_of(R"({"ConnectionStrings": {"Redis": "h:1", "redis": "h:2"}})"),
+                       "did you mean \"Redis\"?"));
+  EXPECT_TRUE(contains(refusal_of("{\"ConnectionStrings\": {\"Redis\": \"a\",\n\"Redis\": \"b\"}}"),
+                       ":2: \"Redis\" is there twice"));
+}
+
+TEST_F(Settings, AVeryLongKeyIsRefusedAtOnce) {
+  EXPECT_TRUE(contains(refusal_of("{\"" + std::string(1'000'000, 'x') + "\": 1}"),
+                       "there is no setting \"xxx"));
+}
+
+TEST_F(Settings, ARedisHostIsAHostAlone) {
+  around_.set("REDIS_HOST", "h:6380");
+  EXPECT_TRUE(contains(refusal(), "REDIS_PORT")) << refusal();
+  around_.set("REDIS_HOST", "h\n6380");
+  EXPECT_TRUE(contains(refusal(), "control character")) << refusal();
+  for (const char* address : {"::1", "[::1]"}) {
+    around_.set("REDIS_HOST", address);
+    EXPECT_EQ(Config::load().url(), "redis://[::1]");
   }
 }
 

@@ -289,6 +289,24 @@ TEST_F(MuteTest, LossIsToldWithNoNetworkAtAll) {
   *mute = false;
 }
 
+TEST_F(MuteTest, ARenewalWithoutAnAnswerIsToldWhenItIsAskedAgainAndNothingAfterTheLoss) {
+  auto lease = Mutex(remote, "k", {.ttl = 30s}).acquire();
+  *mute = true;
+  clock->advance(10s);  // renew; there is no answer
+  EXPECT_TRUE(soon([&] {
+    clock->advance(100ms);
+    return seen->count(Event::renewal_failed) >= 1;
+  }));
+  EXPECT_EQ(lease.state(), LeaseState::held) << "told in time";
+  clock->advance(30s);
+  EXPECT_TRUE(soon([&] { return seen->count(Event::lost) == 1; }));
+  const auto told = seen->count(Event::renewal_failed);
+  *mute = false;
+  clock->advance(30s);
+  EXPECT_EQ(seen->count(Event::renewal_failed), told);
+  EXPECT_EQ(seen->count(Event::renewed), 0U);
+}
+
 TEST_F(MuteTest, ARenewalThatSucceedsInTimeIsNoLoss) {
   auto lease = Mutex(remote, "k", {.ttl = 30s}).acquire();
   *mute = true;

@@ -49,7 +49,8 @@ TEST(Claims, AreCheckedBeforeAnyIo) {
   EXPECT_NE(refusal([&] { Mutex(client, "k", {.ttl = 0s}); }).find("'k'"), std::string::npos);
   EXPECT_NE(refusal([&] { Mutex(client, "k", {.ttl = -1s}); }), "accepted");
   EXPECT_NE(refusal([&] { Mutex(client, "k", {.ttl = 24h * 400}); }), "accepted");
-  EXPECT_NE(refusal([&] { Mutex(client, "k", {.label = "a\nb"}); }), "accepted");
+  const auto label = refusal([&] { Mutex(client, "k", {.label = "a\nb"}); });
+  EXPECT_NE(label.find("'k'"), std::string::npos) << "names the lock: " << label;
   EXPECT_NE(refusal([&] { Mutex(client, "k", {.max_wait = 0s}); }), "accepted");
   EXPECT_NE(refusal([&] { Semaphore(client, "k", 0); }), "accepted");
   EXPECT_NE(refusal([&] { Semaphore(client, "k", 2, {}, 3); }), "accepted");
@@ -110,6 +111,45 @@ TEST(Durations, HaveUnits) {
   EXPECT_EQ(format_duration(999'999'999ns), "1s");
   EXPECT_EQ(format_duration(59'999ms), "1m");
   EXPECT_EQ(format_duration(-1s), "-1s");
+}
+
+TEST(Urls, ShowNothingOfAPasswordThatBrokeThem) {
+  for (const char* text :
+       {"redis://:s3c/cr3t@h:1", "redis://:x?cr3t@h", "postgres://u:s3c/cr3t@h",
+        "etcd://u:s3c/cr3t@h", "redis://:s3cret", "redis://u:s3cret/1", "redis://:a@b/s3cret",
+        "redis://:12/34cr3t@h", "redis://u:1?cr3t", "redis:s3cret@h", "redis://s3cret@h",
+        "redis://h?Password=s3cret", "redis://h?PASS=s3cret", "redis://h?pasword=s3cret",
+        "redis://h?auth=s3cret", "redis://h?token=s3cret", "redis://h?prefix=s3cret@h",
+        "redlock://h1,h2,h3?nodes=redis://:s3cret@h1", "redlock:?nodes=redis://:s3cret"}) {
+    const auto shown = Url::parse(text).to_string();
+    EXPECT_EQ(shown.find("3c"), std::string::npos) << shown;
+    EXPECT_EQ(shown.find("cr3t"), std::string::npos) << shown;
+    EXPECT_NE(shown.find("***"), std::string::npos) << shown;
+  }
+  EXPECT_EQ(Url::parse("redis://:s3c/cr3t@h:1").to_string(), "redis://***");
+  EXPECT_EQ(Url::parse("redis://h?auth=s3cret").to_string(), "redis://h?auth=***");
+  const auto unknown = refusal([] { connect("memory:?s3cret"); });
+  EXPECT_EQ(unknown.find("s3cret"), std::string::npos) << unknown;
+}
+
+TEST(Urls, ThatMakeSenseAreShown) {
+  for (const char* text :
+       {"memory:", "file:///var/lib/a@b/locks", "redis://h:6379/0?db=1&prefix=app%3a",
+        "redis://[::1]:6379", "postgres://me@db_1.internal:5432,db-2/app?sslmode=verify-full",
+        "redis+unix:///run/redis.sock?timeout=5s", "etcd://h1,h2,h3?password-env=X",
+        "redlock:?nodes=h1%3a1%2ch2%3a2", "redis+sentinel://h1,h2/main/0",
+        "rediss://h?ca=%2fetc%2fca.pem"}) {
+    EXPECT_EQ(Url::parse(text).to_string(), text);
+  }
+}
+
+TEST(Secrets, AreTakenOutOfWhatAServerSays) {
+  EXPECT_EQ(without_secret("wrong: s3cret, xs3crety", "s3cret"), "wrong: ***, x***y");
+  EXPECT_EQ(without_secret("invalid username-password pair", "p"),
+            "invalid username-password pair");
+  EXPECT_EQ(without_secret("no command 'p' p", "p"), "no command '***' ***");
+  EXPECT_EQ(without_secret("ppp", "p"), "ppp");
+  EXPECT_EQ(without_secret("nothing", ""), "nothing");
 }
 
 TEST(Urls, AreTakenApartAndNeverShowPasswords) {

@@ -58,6 +58,23 @@ struct LogTest : testing::Test {
   Client other{store.open(), {.clock = clock}};
 };
 
+TEST(Log, AWarningHasNoReasonAsNothingFailed) {
+  Lines lines;
+  Log log(lines.sink());
+  const Claim none;
+  const Traits traits;
+  const Error warning(Errc::refused, "this is risky");
+  log.on({.event = Event::warned, .claim = none, .error = &warning, .store = &traits});
+  const auto line = lines.the("warning event=warned");
+  EXPECT_NE(line.find("this is risky"), std::string::npos) << line;
+  EXPECT_EQ(line.find("reason="), std::string::npos) << line;
+}
+
+TEST(Events, AreSpeltAsInLogs) {
+  EXPECT_EQ(to_string(Event::timed_out), "timed_out");
+  EXPECT_EQ(to_string(Event::store_back), "store_back");
+}
+
 TEST_F(LogTest, StartUpAttemptAcquiredAndReleasedAreALineEach) {
   auto lease = Mutex(client, "nightly", {.ttl = 30s, .label = "the report"}).acquire();
   const auto owner = "owner=" + client.inspect().resources.at(0).holders.at(0).owner.brief();

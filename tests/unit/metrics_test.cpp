@@ -169,6 +169,17 @@ TEST(Metrics, ShowsNoNamesUnlessTold) {
             1);
 }
 
+TEST(Metrics, WithGroupsTheStoreItselfIsNone) {
+  const auto metrics = std::make_shared<Metrics>(
+      MetricsOptions{.group = [](std::string_view) { return std::string("mine"); }});
+  const Client client(memory_store(), {.observer = metrics});
+  EXPECT_EQ(metrics->text().find("group="), std::string::npos);
+  { auto lease = Mutex(client, "k").acquire(); }
+  EXPECT_NE(metrics->text().find("group=\"mine\""), std::string::npos);
+  EXPECT_EQ(metrics->text().find("group=\"\""), std::string::npos);
+  EXPECT_EQ(sample(metrics->text(), "interlock_reconnects_total{store=\"memory\"}"), 0);
+}
+
 TEST(Metrics, GroupsDoNotGrowWithoutBound) {
   const auto metrics = std::make_shared<Metrics>(
       MetricsOptions{.group = [](std::string_view name) { return std::string(name); }});

@@ -218,6 +218,42 @@ TEST_F(TracingTest, WhatIsLeftIsSentWhenItEnds) {
   EXPECT_EQ(spans().size(), 1U);
 }
 
+TEST_F(TracingTest, WhatPausesBeforeAnotherTryGetsOneWhenItEnds) {
+  auto traces = tracing({.interval = 1ms, .linger = kPatience});
+  collector.answer(503);
+  { auto lease = Mutex(client(traces), "k").acquire(); }
+  // The third pause is two seconds: it ends in the middle of one.
+  ASSERT_TRUE(eventually([&] { return collector.requests().size() >= 3; }));
+  collector.answer(200);
+  const auto before = collector.requests().size();
+  traces.reset();
+  EXPECT_EQ(collector.requests().size(), before + 1);
+}
+
+TEST_F(TracingTest, AFailureIsToldOnce) {
+  std::atomic<int> told{0};
+  const auto traces = tracing({.interval = 1ms, .on_failure = [&](const std::string&) { ++told; }});
+  const auto locks = client(traces);
+  collector.answer(400);
+  for (int i = 0; i < 2; ++i) {
+    { auto lease = Mutex(locks, "k").acquire(); }
+    ASSERT_TRUE(traces->flush(kPatience));
+  }
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(TracingTest, IsSwitchedOffAsAllOfOpenTelemetry) {
+  for (const auto& [name, value] :
+       {std::pair("OTEL_SDK_DISABLED", "TRUE"), std::pair("OTEL_TRACES_EXPORTER", "none")}) {
+    ::setenv(name, value, 1);
+    const auto traces = tracing();
+    ::unsetenv(name);
+    { auto lease = Mutex(client(traces), "k").acquire(); }
+    EXPECT_TRUE(traces->flush(kPatience));
+  }
+  EXPECT_TRUE(collector.requests().empty());
+}
+
 TEST_F(TracingTest, ACollectorThatIsNotThereCostsNothingButTheSpans) {
   const auto nobody = "http://user:secret@127.0.0.1:" + std::to_string(servers::free_port());
   const auto traces = std::make_shared<Tracing>(

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/text.hpp"
+
 namespace interlock::redis {
 
 namespace {
@@ -148,25 +150,13 @@ void Link::take(Response reply, Finished& finished) {
   sent_.pop_front();
 }
 
-// Some servers repeat what they did not understand.
-std::string Link::without_secrets(std::string_view said) const {
-  std::string text(said);
-  const auto& password = plan_.access.password;
-  if (password.empty()) return text;
-  const std::string_view hidden = "***";
-  for (auto at = text.find(password); at != std::string::npos;
-       at = text.find(password, at + hidden.size())) {
-    text.replace(at, password.size(), hidden);
-  }
-  return text;
-}
-
 void Link::take_greeting(const redisReply& reply, Finished& finished) {
   const auto& greeting = plan_.greetings.at(answered_++);
   // Without a password, what comes next is the least of the problems: such a server takes no long
   // commands and hangs up.
   if (is_error(reply) && (greeting.must || error_code(text_of(reply)) == "NOAUTH"))
-    throw to_error(without_secrets(text_of(reply)), plan_.name);
+    throw to_error(without_secret(text_of(reply), plan_.access.password),  // some repeat it
+                   plan_.name);
   if (greeting.check) {
     if (const auto error = greeting.check(reply)) throw Error(*error);
   }

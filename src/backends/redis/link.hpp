@@ -113,7 +113,6 @@ class Link final : public io::Connection {
   void receive(Finished& finished, bool soon);
   void take(Response reply, Finished& finished);
   void take_greeting(const redisReply& reply, Finished& finished);
-  [[nodiscard]] std::string without_secrets(std::string_view said) const;
   [[nodiscard]] Outcome failure(const Error& why, bool sent) const;
   void drop(const Error& why, TimePoint now, Finished& finished);
   void plan_next();

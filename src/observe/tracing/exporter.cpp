@@ -81,6 +81,7 @@ Tracing::Exporter::Exporter(const TracingOptions& options)
       interval_(options.interval),
       timeout_(options.timeout),
       linger_(options.linger),
+      on_failure_(options.on_failure),
       shown_(show(address(options.endpoint))),
       http_(address(options.endpoint), with_environment(options.headers)),
       thread_(core::quiet_thread([this] { run(); })) {}
@@ -153,16 +154,17 @@ void Tracing::Exporter::run() {
       batch.push_back(std::move(queue_.front()));
     }
     under_way_ = batch.size();
+    bool last = stop_;
     lock.unlock();
-    for (int tries = 1; send(batch);) {
+    for (int tries = 1; send(batch); ++tries) {
+      if (last || tries == kTries) {
+        finish(0, batch.size(), {});
+        break;
+      }
       lock.lock();
       const auto pause = kFirstPause * (1 << (tries - 1));
-      const bool goes_on =
-          ++tries <= kTries && !changed_.wait_for(lock, pause, [this] { return stop_; });
+      last = changed_.wait_for(lock, pause, [this] { return stop_; });
       lock.unlock();
-      if (goes_on) continue;
-      finish(0, batch.size(), {});
-      break;
     }
     lock.lock();
     under_way_ = 0;
@@ -201,10 +203,14 @@ bool Tracing::Exporter::send(const std::vector<observe::Span>& batch) {
 
 // An empty error after a failure leaves what was said before.
 void Tracing::Exporter::finish(std::uint64_t taken, std::uint64_t dropped, std::string error) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   sent_ += taken;
   dropped_ += dropped;
-  if (!error.empty() || dropped == 0) last_error_ = std::move(error);
+  if (error.empty() && dropped > 0) return;
+  const bool news = last_error_.empty() && !error.empty();
+  last_error_ = error;
+  lock.unlock();
+  if (news && on_failure_) on_failure_(error);
 }
 
 }  // namespace interlock

@@ -49,6 +49,7 @@ class Tracing::Exporter {
   const Duration interval_;
   const Duration timeout_;
   const Duration linger_;
+  const std::function<void(const std::string&)> on_failure_;
   const std::string shown_;  ///< the address, without secrets
   observe::HttpPost http_;
 

@@ -1,5 +1,6 @@
 #include "interlock/tracing.hpp"
 
+#include <cstdlib>
 #include <mutex>
 #include <unordered_map>
 
@@ -16,6 +17,18 @@ namespace {
 
 constexpr std::size_t kMostPending = 65536;
 constexpr std::size_t kMostPlaces = 32;
+
+// By the variables that all of OpenTelemetry follows.
+bool switched_off() {
+  const auto says = [](const char* name, std::string_view what) {
+    const char* value = std::getenv(name);
+    if (value == nullptr) return false;
+    std::string text(value);
+    for (auto& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    return text == what;
+  };
+  return says("OTEL_SDK_DISABLED", "true") || says("OTEL_TRACES_EXPORTER", "none");
+}
 
 observe::WallTime now() { return std::chrono::system_clock::now(); }
 
@@ -55,7 +68,7 @@ Tracing::Tracing(const TracingOptions& options)
     : epoch_(core::fork_epoch()),
       parent_(options.parent),
       pending_(std::make_unique<Pending>()),
-      exporter_(std::make_unique<Exporter>(options)) {}
+      exporter_(switched_off() ? nullptr : std::make_unique<Exporter>(options)) {}
 
 Tracing::~Tracing() {
   if (epoch_ == core::fork_epoch()) return;
@@ -65,7 +78,7 @@ Tracing::~Tracing() {
 }
 
 void Tracing::on(const Observation& seen) noexcept {
-  if (epoch_ != core::fork_epoch()) return;
+  if (epoch_ != core::fork_epoch() || !exporter_) return;
   try {
     switch (seen.event) {
       case Event::asked: {
@@ -94,9 +107,8 @@ void Tracing::on(const Observation& seen) noexcept {
         span->end = now();
         span->acquired = seen.event == Event::granted;
         span->waited = seen.elapsed;
-        span->outcome = span->acquired || seen.error == nullptr
-                            ? observe::word(seen.event)
-                            : std::string(observe::word(seen.error->errc()));
+        span->outcome = span->acquired || seen.error == nullptr ? to_string(seen.event)
+                                                                : observe::word(seen.error->errc());
         if (seen.event == Event::refused && seen.error != nullptr) {
           span->failure = seen.error->message();
         }
@@ -110,9 +122,9 @@ void Tracing::on(const Observation& seen) noexcept {
   }
 }
 
-bool Tracing::flush(Duration within) { return exporter_->flush(within); }
-std::uint64_t Tracing::sent() const { return exporter_->sent(); }
-std::uint64_t Tracing::dropped() const { return exporter_->dropped(); }
-std::string Tracing::last_error() const { return exporter_->last_error(); }
+bool Tracing::flush(Duration within) { return !exporter_ || exporter_->flush(within); }
+std::uint64_t Tracing::sent() const { return exporter_ ? exporter_->sent() : 0; }
+std::uint64_t Tracing::dropped() const { return exporter_ ? exporter_->dropped() : 0; }
+std::string Tracing::last_error() const { return exporter_ ? exporter_->last_error() : ""; }
 
 }  // namespace interlock
