@@ -58,8 +58,9 @@ int break_lock(const Arguments& arguments) {
   }
   const auto& holders = snapshot.resources.front().holders;
   for (const auto& entry : holders) {
-    const auto since = entry.owner.empty() ? "" : " for " + for_people(entry.age);
-    complain(name + ": held by " + describe(entry.who) + since + ", " + time_left(entry));
+    auto text = name + ": held by " + describe(entry.who);
+    if (!entry.owner.empty()) text.append(" for ").append(for_people(entry.age));
+    complain(text.append(", ").append(time_left(entry)));
   }
   if (!yes) {
     if (::isatty(STDIN_FILENO) != 1) {

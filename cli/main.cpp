@@ -70,6 +70,7 @@ const Command& find(const std::string& name) {
                                    [&](const Command& command) { return command.name == name; });
   if (found != kCommands.end()) return *found;
   std::vector<std::string_view> known;
+  known.reserve(kCommands.size());
   for (const auto& command : kCommands) known.emplace_back(command.name);
   const auto nearest = interlock::detail::nearest(name, known);
   throw cli::UsageError("there is no command \"" + name + "\"; " +

@@ -74,7 +74,8 @@ Error make_error(std::string_view state, const std::string& said, const std::str
   // Whatever passes by itself, or with the next connection.
   static constexpr std::string_view kPassing[] = {"08", "40", "53", "55", "57",
                                                   "58", "3F", "XX", "26", "IL005"};
-  if (std::any_of(std::begin(kPassing), std::end(kPassing),
+  if (state.empty() ||
+      std::any_of(std::begin(kPassing), std::end(kPassing),
                   [&](std::string_view begin) { return state.starts_with(begin); }))
     return {Errc::unreachable, "the server can't do it now: " + said, where};
   return refused("the server refuses it: " + said + " (" + std::string(state) + ")");
