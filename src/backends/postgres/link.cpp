@@ -251,7 +251,8 @@ void Link::take_answers(Finished& finished) {
     }
     ends = 0;
     // libpq's own words for a connection that is gone: nobody knows what came of it.
-    if (is_error(*result) && sql_state(*result).empty()) throw unreachable(said(connection_.get()));
+    if (PQresultStatus(result.get()) == PGRES_FATAL_ERROR && sql_state(*result).empty())
+      throw unreachable(said(connection_.get()));
     auto& sent = sent_.front();
     if (PQresultStatus(result.get()) != PGRES_PIPELINE_SYNC) {
       if (sent.prepares && !sent.result && is_error(*result))
