@@ -5,6 +5,9 @@ namespace {
 
 using conformance::Waiting;
 
+// The youngest of a circle is told, and stores tell ages in milliseconds.
+constexpr auto kOlder = std::chrono::milliseconds(20);
+
 RECIPE_SUITE(DeadlockWatch);
 
 // They come in this order: each takes its own, then waits for the next one's. The last is the youngest.
@@ -17,7 +20,7 @@ class Circle {
     const auto before = testing_support::all_who_wait(clients[0]);
     for (std::size_t i = 0; i < clients.size(); ++i) held_.push_back(mutex(i, i).acquire());
     for (std::size_t i = 0; i < clients.size(); ++i) {
-      std::this_thread::sleep_for(20ms);  // stores tell ages in milliseconds
+      std::this_thread::sleep_for(kOlder);
       waiting_.emplace_back(mutex(i, i + 1));
       EXPECT_TRUE(eventually(
           [&] { return testing_support::all_who_wait(clients[0]) > before + i || over(i); }));
@@ -153,6 +156,7 @@ TEST_P(DeadlockWatch, TwoLooksAreHalfASecondApart) {
     std::this_thread::sleep_for(25ms);
   }
   EXPECT_TRUE(eventually([&] { return waiters("b") == 26; }));
+  std::this_thread::sleep_for(kOlder);
   const auto began = BootClock::now();
   Waiting bob(mutex("a", "bob"));
   EXPECT_TRUE(eventually([&] { return bob.over(); }));
@@ -184,6 +188,7 @@ TEST_P(DeadlockWatch, ThreadsAreActorsIfTheClientSaysSo) {
   auto second = std::async(std::launch::async, [&] {
     const auto b = Mutex(locks, "b").acquire();
     EXPECT_TRUE(eventually([&] { return waiters("b") == 1; }));
+    std::this_thread::sleep_for(kOlder);
     try {
       const auto a = Mutex(locks, "a").acquire();
       ADD_FAILURE() << "it should have thrown";
@@ -213,6 +218,7 @@ TEST_P(DeadlockWatch, WhoAsksForMoreBehindASetThatWaitsForHimIsTold) {
   const auto locks = client();
   auto held = Mutex(locks, "a", {.actor = "ann"}).acquire();
   auto both = queue_up(MultiLock(client(), {"a", "b"}, {.actor = "bob"}));
+  std::this_thread::sleep_for(kOlder);
   try {
     (void)Mutex(locks, "b", {.actor = "ann", .max_wait = kPatience}).acquire();
     FAIL() << "it should have thrown";
