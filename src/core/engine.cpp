@@ -451,6 +451,7 @@ void Engine::at_exit() noexcept {
   // What the store's libraries need may go at any moment now.
   keeper_.stop();
   thinker_.stop();
+  if (!keeper_.tasks().empty()) keep_to_the_end(shared_from_this());
 }
 
 }  // namespace interlock::core

@@ -58,7 +58,9 @@ void Keeper::cancel(Task& task) {
 
 std::vector<std::shared_ptr<Keeper::Task>> Keeper::tasks() {
   const std::lock_guard lock(mutex_);
-  return heap_;
+  auto all = heap_;
+  all.insert(all.end(), running_.begin(), running_.end());
+  return all;
 }
 
 void Keeper::run() {
@@ -74,11 +76,16 @@ void Keeper::run() {
       if (woken_for_ > now) next = woken_for_;
       if (!heap_.empty()) next = std::min(next, heap_.front()->at_);
       sleeps_until_ = due.empty() ? next : TimePoint::min();
+      running_ = due;
     }
     if (due.empty()) {
       signal_.wait_until(next);
     } else {
-      for (auto& task : due) std::exchange(task, nullptr)->due(now);
+      for (const auto& task : due) task->due(now);
+      {
+        const std::lock_guard lock(mutex_);
+        running_.clear();  // `due` lets go of them, outside of the lock
+      }
       due.clear();
     }
   }

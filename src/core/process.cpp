@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace interlock::core {
@@ -24,6 +25,7 @@ constexpr int kMostRegistrations = 16;
 struct Registry {
   std::mutex mutex;
   std::vector<std::weak_ptr<AtExit>> objects;
+  std::vector<std::shared_ptr<AtExit>> kept;
   std::uint64_t epoch = fork_epoch();
 };
 
@@ -63,6 +65,12 @@ void call_at_exit(const std::shared_ptr<AtExit>& object) {
   const std::lock_guard lock(all.mutex);
   std::erase_if(all.objects, [](const auto& weak) { return weak.expired(); });
   all.objects.push_back(object);
+}
+
+void keep_to_the_end(std::shared_ptr<AtExit> object) {
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.kept.push_back(std::move(object));
 }
 
 }  // namespace interlock::core

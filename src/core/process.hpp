@@ -21,5 +21,7 @@ class AtExit {
 /// Registers for the orderly end of the process (return from main, std::exit). Forgotten by itself
 /// when the object is gone.
 void call_at_exit(const std::shared_ptr<AtExit>& object);
+/// What was under way when the process ended holds on to itself: it stays as it is.
+void keep_to_the_end(std::shared_ptr<AtExit> object);
 
 }  // namespace interlock::core
