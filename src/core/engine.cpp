@@ -316,7 +316,7 @@ bool Engine::evict(std::string_view resource, const Owner& owner) {
               .who = std::make_shared<const Who>()};
   // What it has above goes with it: nobody else would clean that up for a detached lease.
   auto names = ancestors(resource);
-  names.push_back(std::string(resource));
+  names.emplace_back(resource);
   for (const auto& state : inspect({.resources = std::move(names)}).resources) {
     for (const auto* entries : {&state.holders, &state.waiters}) {
       const bool above = std::any_of(entries->begin(), entries->end(), [&](const Entry& entry) {

@@ -171,7 +171,8 @@ void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) 
   const auto sent = engine_->now();
   engine_->backend().renew(
       claim, {.deadline = deadline},
-      [self = HeldByStore(shared_from_this()), claim, generation, number, sent](Answer answer) {
+      [self = HeldByStore(shared_from_this()), claim, generation, number,
+       sent](const Answer& answer) {
         self->engine_->note(claim, answer);
         std::unique_lock relock(self->mutex_);
         self->renewals_answered_ = std::max(self->renewals_answered_, number);

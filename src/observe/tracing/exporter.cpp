@@ -202,7 +202,8 @@ bool Tracing::Exporter::send(const std::vector<observe::Span>& batch) {
 }
 
 // An empty error after a failure leaves what was said before.
-void Tracing::Exporter::finish(std::uint64_t taken, std::uint64_t dropped, std::string error) {
+void Tracing::Exporter::finish(std::uint64_t taken, std::uint64_t dropped,
+                               const std::string& error) {
   std::unique_lock lock(mutex_);
   sent_ += taken;
   dropped_ += dropped;

@@ -41,7 +41,7 @@ class Tracing::Exporter {
   void run();
   /// Whether to try again, later.
   bool send(const std::vector<observe::Span>& batch);
-  void finish(std::uint64_t taken, std::uint64_t dropped, std::string error);
+  void finish(std::uint64_t taken, std::uint64_t dropped, const std::string& error);
   [[nodiscard]] bool overdue() const;
 
   const std::string service_;
