@@ -2,20 +2,12 @@
 
 namespace interlock::core {
 
-Courier::~Courier() {
+void Courier::end(bool drop) {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
-  }
-  changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Courier::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-    posted_.clear();
+    drops_ = drops_ || drop;
+    if (drops_) posted_.clear();
   }
   changed_.notify_one();
   if (thread_.joinable() && !on_its_thread()) thread_.join();
@@ -24,7 +16,7 @@ void Courier::stop() {
 void Courier::post(std::function<void()> callback) {
   {
     const std::lock_guard lock(mutex_);
-    if (stop_) return;
+    if (drops_) return;
     posted_.push_back(std::move(callback));
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   }

@@ -15,22 +15,24 @@ class Courier {
   Courier(const Courier&) = delete;
   Courier& operator=(const Courier&) = delete;
   /// Runs what was posted, then ends.
-  ~Courier();
+  ~Courier() { end(false); }
 
   void post(std::function<void()> callback);
   /// Waits for what runs at this moment, and drops the rest and all that comes.
-  void stop();
+  void stop() { end(true); }
   [[nodiscard]] bool on_its_thread() const noexcept {
     return thread_.get_id() == std::this_thread::get_id();
   }
 
  private:
+  void end(bool drop);
   void run();
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> posted_;
   bool stop_ = false;
+  bool drops_ = false;
   std::thread thread_;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/gates.hpp"
+#include "core/younger.hpp"
 #include "interlock/duration.hpp"
 
 namespace interlock {
@@ -15,6 +16,7 @@ namespace interlock {
 namespace {
 
 using core::Gates;
+using core::younger;
 
 constexpr std::size_t kNobody = ~std::size_t{0};
 
@@ -265,9 +267,6 @@ class Graph {
 
   // Who waits longest comes first.
   static Deadlock in_order(std::vector<Deadlock::Member> members) {
-    const auto younger = [](const Deadlock::Member& one, const Deadlock::Member& other) {
-      return std::tie(one.waited, one.waiter) < std::tie(other.waited, other.waiter);
-    };
     std::rotate(members.begin(), std::max_element(members.begin(), members.end(), younger),
                 members.end());
     const auto youngest = std::min_element(members.begin(), members.end(), younger);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "core/pursuit.hpp"
+#include "core/younger.hpp"
 
 namespace interlock::core {
 
@@ -152,9 +152,8 @@ void DeadlockWatch::judge(const Look& look, TimePoint now, std::vector<Deadlock>
 bool DeadlockWatch::suspect(const Look& look, Suspicion& suspicion, std::vector<Ended>& ended) {
   std::vector<const Deadlock::Member*> youngest_first;
   for (const auto& member : suspicion.circle.members) youngest_first.push_back(&member);
-  std::sort(youngest_first.begin(), youngest_first.end(), [](const auto* one, const auto* other) {
-    return std::tie(one->waited, one->waiter) < std::tie(other->waited, other->waiter);
-  });
+  std::sort(youngest_first.begin(), youngest_first.end(),
+            [](const auto* one, const auto* other) { return younger(*one, *other); });
   auto at = suspicion.since + kApart;
   for (const auto* member : youngest_first) {
     const auto ours = waiters_.find(member->waiter);

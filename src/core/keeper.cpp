@@ -64,30 +64,29 @@ std::vector<std::shared_ptr<Keeper::Task>> Keeper::tasks() {
 }
 
 void Keeper::run() {
-  std::vector<std::shared_ptr<Task>> due;
+  std::vector<std::shared_ptr<Task>> done;
   while (true) {
     TimePoint next = TimePoint::max();
     const auto now = clock_->now();
     {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
-      while (!heap_.empty() && heap_.front()->at_ <= now) due.push_back(take(0));
+      while (!heap_.empty() && heap_.front()->at_ <= now) running_.push_back(take(0));
       // What it was woken for may be over by now, and the next of its kind here in a moment.
       if (woken_for_ > now) next = woken_for_;
       if (!heap_.empty()) next = std::min(next, heap_.front()->at_);
-      sleeps_until_ = due.empty() ? next : TimePoint::min();
-      running_ = due;
+      sleeps_until_ = running_.empty() ? next : TimePoint::min();
     }
-    if (due.empty()) {
+    if (running_.empty()) {
       signal_.wait_until(next);
-    } else {
-      for (const auto& task : due) task->due(now);
-      {
-        const std::lock_guard lock(mutex_);
-        running_.clear();  // `due` lets go of them, outside of the lock
-      }
-      due.clear();
+      continue;
     }
+    for (const auto& task : running_) task->due(now);
+    {
+      const std::lock_guard lock(mutex_);
+      done.swap(running_);
+    }
+    done.clear();  // outside of the lock
   }
 }
 

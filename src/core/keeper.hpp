@@ -68,7 +68,7 @@ class Keeper {
   std::shared_ptr<Clock> clock_;
   Signal signal_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<Task>> running_;  // their time has come, and they are in no heap
+  std::vector<std::shared_ptr<Task>> running_;  // their time has come; only the thread changes it
   std::vector<std::shared_ptr<Task>> heap_;     // the earliest first; each task knows its index
   TimePoint sleeps_until_ = TimePoint::min();
   TimePoint woken_for_ = TimePoint::min();

@@ -94,8 +94,12 @@ bool are_hosts(std::string_view text) {
   return true;
 }
 
+bool is_shown(std::string_view option) {
+  return std::find(kShown.begin(), kShown.end(), option) != kShown.end();
+}
+
 bool may_be_shown(std::string_view option, std::string_view value) {
-  if (std::find(kShown.begin(), kShown.end(), option) == kShown.end()) return false;
+  if (!is_shown(option)) return false;
   return option == "nodes" ? are_hosts(value) : value.find('@') == std::string_view::npos;
 }
 
@@ -109,9 +113,8 @@ bool makes_sense(const Url& url) {
   if (numbered && !url.path.empty() && !consists_of(url.path.substr(1), is_digit)) return false;
   return std::all_of(url.query.begin(), url.query.end(), [](const auto& option) {
     const auto& [name, value] = option;
-    return std::find(kShown.begin(), kShown.end(), name) != kShown.end() ||
-           (consists_of(name, is_name_letter) && !value.empty() &&
-            value.find('@') == std::string::npos);
+    return is_shown(name) || (consists_of(name, is_name_letter) && !value.empty() &&
+                              value.find('@') == std::string::npos);
   });
 }
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "backends/file/file_descriptor.hpp"
+#include "core/file_descriptor.hpp"
 #include "interlock/error.hpp"
 
 namespace interlock::file {

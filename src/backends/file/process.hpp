@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "backends/file/file_descriptor.hpp"
+#include "core/file_descriptor.hpp"
 
 namespace interlock::file {
 

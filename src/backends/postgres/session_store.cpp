@@ -201,7 +201,7 @@ std::string SessionStore::title() const {
 
 // With the mutex.
 void SessionStore::title_changes() {
-  show_at_ = std::min(show_at_, BootClock::now() + kTitleDelay);
+  if (show_at_ == TimePoint::max()) show_at_ = BootClock::now() + kTitleDelay;
 }
 
 void SessionStore::expect(const Claim& claim) {

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace interlock::file {
+namespace interlock {
 
 class FileDescriptor {
  public:
@@ -27,4 +27,4 @@ class FileDescriptor {
   int number_ = -1;
 };
 
-}  // namespace interlock::file
+}  // namespace interlock
