@@ -41,6 +41,10 @@ Words common() {
       {"deaf_look_ms", "100"},  // how often the first in line looks if it can't be told
       {"second_look_ms", "500"},
       {"most_places", "10000"},
+      {"acquire_parameters",
+       "by_owner uuid, ids bigint[], names text, modes text, counts bigint[], capacities bigint[],"
+       " ancestors text, ttl_us bigint, may_queue boolean, instead uuid, of_priority bigint,"
+       " of_identity text, of_label text, of_host text, of_pid bigint, of_tied boolean"},
       // interlock.guard, in place
       {"guard_one",
        "IF current_setting('transaction_isolation') <> 'read committed' THEN"

@@ -137,10 +137,7 @@ $$;
 -- acquire. Answers, as words:
 --   granted FENCE...      queued PLACE MICROSECONDS      busy      lost
 --   wrong PART MODE CAPACITY LABEL
-CREATE OR REPLACE FUNCTION interlock.{kind}_acquire({session_parameters}
-  by_owner uuid, ids bigint[], names text, modes text, counts bigint[], capacities bigint[],
-  ancestors text, ttl_us bigint, may_queue boolean, instead uuid, of_priority bigint,
-  of_identity text, of_label text, of_host text, of_pid bigint, of_tied boolean)
+CREATE OR REPLACE FUNCTION interlock.{kind}_acquire({session_parameters} {acquire_parameters})
 RETURNS text LANGUAGE plpgsql {secure} AS $$
 DECLARE
   n int := cardinality(ids);
@@ -358,10 +355,7 @@ END $$;
 
 -- acquire, for one exclusive lock and nothing special about it: free, its turn, or behind one holder.
 -- What is not that simple goes the long way.
-CREATE OR REPLACE FUNCTION interlock.{kind}_acquire_one({session_parameters}
-  by_owner uuid, ids bigint[], names text, modes text, counts bigint[], capacities bigint[],
-  ancestors text, ttl_us bigint, may_queue boolean, instead uuid, of_priority bigint,
-  of_identity text, of_label text, of_host text, of_pid bigint, of_tied boolean)
+CREATE OR REPLACE FUNCTION interlock.{kind}_acquire_one({session_parameters} {acquire_parameters})
 RETURNS text LANGUAGE plpgsql {secure} AS $$
 DECLARE
   of_id bigint := ids[1];
@@ -504,9 +498,7 @@ BEGIN
   {drop_one}
   SELECT * INTO next FROM interlock.{table} WHERE id = of_id ORDER BY line, rank, number LIMIT 1;
   IF next.line = 2 AND next.mode = 'e' AND next.home <> 0 AND next.expires > at THEN
-    PERFORM pg_notify('interlock_' || to_hex(next.home), next.owner::text);
-    UPDATE interlock.{table} SET expires = least(expires, at + interval '{woken_ms} ms')
-    WHERE owner = next.owner AND id = of_id AND line = 2;
+    PERFORM interlock.{kind}_wake(next, at);
   ELSIF next.id IS NOT NULL THEN
     PERFORM interlock.{kind}_wake_next(of_id, at);
   END IF;

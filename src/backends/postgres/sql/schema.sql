@@ -69,5 +69,7 @@ BEGIN
   END LOOP;
 END $$;
 
-CREATE OR REPLACE FUNCTION interlock.tell(home bigint, about uuid) RETURNS void LANGUAGE sql
-AS $$ SELECT pg_notify('interlock_' || to_hex(home), about::text) WHERE home <> 0 $$;
+CREATE OR REPLACE FUNCTION interlock.tell(home bigint, about uuid) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF home <> 0 THEN PERFORM pg_notify('interlock_' || to_hex(home), about::text); END IF;
+END $$;
