@@ -1,9 +1,5 @@
 // The etcd store beside bare puts on the same server, which it starts itself, and beside etcd's own
 // lock for Go.
-#include <etcd.pb.h>
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/impl/codegen/client_unary_call.h>
-#include <grpcpp/impl/codegen/proto_utils.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "bare_etcd.hpp"
 #include "figure.hpp"
 #include "interlock/interlock.hpp"
 #include "servers/etcd_server.hpp"
@@ -19,33 +16,11 @@
 namespace {
 
 using namespace interlock;
+using bench::BareEtcd;
 using namespace std::chrono_literals;
 
 constexpr int kThreads = 64;
 constexpr int kCycles = 100;
-
-/// Blocking puts, as a generated stub makes them.
-class Bare {
- public:
-  explicit Bare(const std::string& address)
-      : channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())) {}
-
-  void put(const std::string& key) {
-    using grpc::internal::RpcMethod;
-    etcd::wire::PutRequest request;
-    request.set_key(key);
-    request.set_value(std::string(100, 'x'));
-    etcd::wire::TxnResponse response;  // of which only the header is there
-    grpc::ClientContext context;
-    const auto status = grpc::internal::BlockingUnaryCall(
-        channel_.get(), RpcMethod("/etcdserverpb.KV/Put", RpcMethod::NORMAL_RPC), &context, request,
-        &response);
-    if (!status.ok()) throw std::runtime_error(status.error_message());
-  }
-
- private:
-  std::shared_ptr<grpc::Channel> channel_;
-};
 
 double per_cycle(int cycles, const std::function<void()>& cycle) {
   return bench::nanoseconds([&] {
@@ -54,7 +29,7 @@ double per_cycle(int cycles, const std::function<void()>& cycle) {
          cycles;
 }
 
-void show_cycle(const Client& locks, Bare& bare) {
+void show_cycle(const Client& locks, BareEtcd& bare) {
   const Mutex mutex(locks, "cycle", {.label = "a label of usual length"});
   bench::show(bench::in_turns(
       {.name = "etcd: acquire + release",
@@ -153,7 +128,7 @@ void show_threads(const Client& locks, std::optional<Peer>& peer) {
 }
 
 // From the release in one client to the grant in another.
-void show_handoff(const std::string& url, Bare& bare) {
+void show_handoff(const std::string& url, BareEtcd& bare) {
   const std::vector<Client> clients{connect(url), connect(url)};
   constexpr int kRounds = 200;
   const auto round = [&] {
@@ -185,7 +160,7 @@ int main(int argc, char** argv) {
   const servers::EtcdServer server;
   // It forks, and has to come before there are threads.
   auto peer = wanted("at once") ? Peer::start(server.address()) : std::nullopt;
-  Bare bare(server.address());
+  BareEtcd bare(server.address());
   const auto locks = connect(server.url());
   if (wanted("acquire")) show_cycle(locks, bare);
   if (wanted("at once")) show_threads(locks, peer);

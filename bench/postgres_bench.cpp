@@ -1,12 +1,11 @@
 // The Postgres store beside bare libpq on the same server, which it starts itself. The server's
 // sessions have a core of their own, ours and libpq's alike: they inherit it from the server, so it is
 // put there before anybody connects.
-#include <libpq-fe.h>
-
 #include <atomic>
 #include <memory>
 #include <thread>
 
+#include "bare_postgres.hpp"
 #include "crowd.hpp"
 #include "figure.hpp"
 #include "interlock/interlock.hpp"
@@ -18,46 +17,7 @@ using namespace interlock;
 using namespace bench;
 using namespace std::chrono_literals;
 
-/// One blocking connection with prepared statements.
-class Bare {
- public:
-  explicit Bare(const std::string& url) : connection_(PQconnectdb(url.c_str())) {
-    prepare("try", "SELECT pg_try_advisory_lock($1)");
-    prepare("unlock", "SELECT pg_advisory_unlock($1)");
-  }
-
-  void cycle() {
-    call("try");
-    call("unlock");
-  }
-  void select_one() { check(PQexec(connection_.get(), "SELECT 1")); }
-  std::string ask(const char* sql) {
-    const std::unique_ptr<PGresult, decltype(&PQclear)> result(PQexec(connection_.get(), sql),
-                                                               PQclear);
-    return PQgetvalue(result.get(), 0, 0);
-  }
-
- private:
-  struct Finish {
-    void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
-  };
-  void prepare(const char* name, const char* text) {
-    check(PQprepare(connection_.get(), name, text, 0, nullptr));
-  }
-  void call(const char* name) {
-    const char* value = "-8406566624594013923";
-    check(PQexecPrepared(connection_.get(), name, 1, &value, nullptr, nullptr, 0));
-  }
-  static void check(PGresult* result) {
-    const auto status = PQresultStatus(result);
-    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) std::exit(1);
-    PQclear(result);
-  }
-
-  std::unique_ptr<PGconn, Finish> connection_;
-};
-
-Figure cycle(const Client& locks, Bare& bare, const char* name, double most) {
+Figure cycle(const Client& locks, BarePostgres& bare, const char* name, double most) {
   const Mutex mutex(locks, "billing:invoice-42");
   return bench::in_turns(
       {.name = name,
@@ -69,7 +29,7 @@ Figure cycle(const Client& locks, Bare& bare, const char* name, double most) {
       [&] { return per_cycle(1000, [&] { bare.cycle(); }); });
 }
 
-void show_handoff(const std::string& url, Bare& bare, const std::string& mode) {
+void show_handoff(const std::string& url, BarePostgres& bare, const std::string& mode) {
   bench::show(bench::in_turns(
       {.name = "postgres: handoff to another process, " + mode,
        .ours = 0,
@@ -77,10 +37,10 @@ void show_handoff(const std::string& url, Bare& bare, const std::string& mode) {
        .baseline = 0,
        .most = 4},
       7, [&] { return handoff_ns(url + "?mode=" + mode); },
-      [&] { return bench::at_times([&] { bare.select_one(); }); }));
+      [&] { return bench::at_times([&] { bare.ask("SELECT 1"); }); }));
 }
 
-void show_waiters(const std::string& url, Bare& bare, const std::string& mode) {
+void show_waiters(const std::string& url, BarePostgres& bare, const std::string& mode) {
   const auto connections = [&] {
     return std::stoi(
         bare.ask("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'interlock%'"));
@@ -115,7 +75,7 @@ int main(int argc, char** argv) {
   servers::PostgresServer server;
   const Apart apart(server.process().pid());
   const auto url = server.url();
-  Bare bare(url);
+  BarePostgres bare(url);
   {
     // The schema is there before anything is measured.
     const auto first = Mutex(connect(url), "first").acquire();

@@ -1,5 +1,4 @@
 // The Redis store beside bare hiredis on the same server, which it starts itself.
-#include <hiredis/hiredis.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "backends/redis/scripts.hpp"
+#include "bare_redis.hpp"
 #include "crowd.hpp"
 #include "detached.hpp"
 #include "figure.hpp"
@@ -26,55 +26,12 @@ using namespace bench;
 using testing_support::Detached;
 using namespace std::chrono_literals;
 
-constexpr const char* kCompareAndDelete =
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 constexpr const char* kSetAndFence =
     "if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end "
     "local t = redis.call('TIME') "
     "local us = t[1] * 1000000 + t[2] "
     "redis.call('SET', KEYS[2], string.format('%.0f', us)) "
     "return us";
-constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
-
-/// One blocking connection, as most programs have it.
-class Bare {
- public:
-  explicit Bare(int port) : context_(redisConnect("127.0.0.1", port)) {
-    const auto reply = call({"SCRIPT", "LOAD", kCompareAndDelete});
-    sha_.assign(reply->str, reply->len);
-  }
-  ~Bare() { redisFree(context_); }
-  Bare(const Bare&) = delete;
-  Bare& operator=(const Bare&) = delete;
-
-  struct Free {
-    void operator()(redisReply* reply) const { freeReplyObject(reply); }
-  };
-  using Reply = std::unique_ptr<redisReply, Free>;
-
-  Reply call(const std::vector<std::string>& words) {
-    std::vector<const char*> texts;
-    std::vector<std::size_t> sizes;
-    for (const auto& word : words) {
-      texts.push_back(word.data());
-      sizes.push_back(word.size());
-    }
-    auto* reply = static_cast<redisReply*>(
-        redisCommandArgv(context_, static_cast<int>(words.size()), texts.data(), sizes.data()));
-    if (reply == nullptr) std::exit(1);
-    return Reply(reply);
-  }
-
-  void cycle(const std::string& key) {
-    call({"SET", key, kToken, "NX", "PX", "30000"});
-    call({"EVALSHA", sha_, "1", key, kToken});
-  }
-
- private:
-  redisContext* context_;
-  std::string sha_;
-};
-
 // Cycles a second of 64 threads; each gets a function of its own.
 double rate_of_threads(const std::function<std::function<void()>(int)>& make) {
   constexpr int kThreads = 64;
@@ -165,7 +122,7 @@ double cpu_us(pid_t pid) {
   return ticks * 1e6 / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-std::string info(Bare& bare, const std::string& section, const std::string& field) {
+std::string info(BareRedis& bare, const std::string& section, const std::string& field) {
   const auto reply = bare.call({"INFO", section});
   const std::string text(reply->str, reply->len);
   const auto at = text.find(field);
@@ -175,7 +132,7 @@ std::string info(Bare& bare, const std::string& section, const std::string& fiel
 }
 
 // Time the server spends in one call of a script, in nanoseconds.
-double server_ns(Bare& bare, const std::function<void()>& run) {
+double server_ns(BareRedis& bare, const std::function<void()>& run) {
   bare.call({"CONFIG", "RESETSTAT"});
   for (int i = 0; i < 2000; ++i) run();
   const auto field = "cmdstat_evalsha:calls=";
@@ -185,7 +142,7 @@ double server_ns(Bare& bare, const std::function<void()>& run) {
   return usec / calls * 1e3;
 }
 
-void show_handoff(servers::RedisServer& server, Bare& bare) {
+void show_handoff(servers::RedisServer& server, BareRedis& bare) {
   const Apart apart(server.process().pid());
   const auto url = server.url();
   bench::show(bench::in_turns(
@@ -209,7 +166,7 @@ void show_crowd(const std::string& url, int port) {
     }
   });
   const auto polling = crowd(16, [&, until = now_ns() + kTime](const auto& section) {
-    Bare poller(port);
+    BareRedis poller(port);
     const auto token = std::to_string(::getpid());
     while (now_ns() < until) {
       while (poller.call({"SET", "polled", token, "NX", "PX", "30000"})->type == REDIS_REPLY_NIL)
@@ -226,7 +183,7 @@ void show_crowd(const std::string& url, int port) {
                .rate = true});
 }
 
-void show_cycle(servers::RedisServer& server, Bare& bare) {
+void show_cycle(servers::RedisServer& server, BareRedis& bare) {
   const Apart apart(server.process().pid());
   const auto locks = connect(server.url());
   const Mutex mutex(locks, "billing:invoice-42");
@@ -256,7 +213,7 @@ void show_threads(const Client& locks, int port) {
       },
       [&] {
         return rate_of_threads([&](int i) -> std::function<void()> {
-          return [own = std::make_shared<Bare>(port), key = "bare-" + std::to_string(i)] {
+          return [own = std::make_shared<BareRedis>(port), key = "bare-" + std::to_string(i)] {
             own->cycle(key);
           };
         });
@@ -274,7 +231,7 @@ void show_coroutines(const Client& locks, int port) {
       5, [&] { return rate_of_coroutines(locks); }, [&] { return rate_of_pipeline(port); }));
 }
 
-void show_server_time(servers::RedisServer& server, Bare& bare) {
+void show_server_time(servers::RedisServer& server, BareRedis& bare) {
   const Apart apart(server.process().pid());
   const auto locks = connect(server.url());
   const auto set_sha = std::string(bare.call({"SCRIPT", "LOAD", kSetAndFence})->str);
@@ -295,7 +252,7 @@ void show_server_time(servers::RedisServer& server, Bare& bare) {
       }));
 }
 
-void show_many_leases(const std::string& url, pid_t server, Bare& bare) {
+void show_many_leases(const std::string& url, pid_t server, BareRedis& bare) {
   constexpr int kLeases = 10'000;
   const auto many = connect(url);
   rusage before{};
@@ -345,7 +302,7 @@ int main(int argc, char** argv) {
   };
   servers::RedisServer server;
   const auto url = server.url();
-  Bare bare(server.port());
+  BareRedis bare(server.port());
   // These fork, and have to come before there are threads.
   if (wanted("handoff")) show_handoff(server, bare);
   if (wanted("crowd")) show_crowd(url, server.port());
