@@ -82,7 +82,7 @@ void Engine::dispose(Engine* engine) noexcept {
     delete engine;
     return;
   }
-  std::thread([engine] { delete engine; }).detach();
+  elsewhere([engine] { delete engine; });
 }
 
 void Engine::check_not_forked() const {

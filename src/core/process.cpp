@@ -3,10 +3,14 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
 #include <vector>
+
+#include "core/quiet_thread.hpp"
 
 namespace interlock::core {
 
@@ -21,11 +25,14 @@ std::atomic<std::uint64_t>& epoch() noexcept {
 }
 
 constexpr int kMostRegistrations = 16;
+constexpr auto kLongestEnd = std::chrono::seconds(5);
 
 struct Registry {
   std::mutex mutex;
   std::vector<std::weak_ptr<AtExit>> objects;
   std::vector<std::shared_ptr<AtExit>> kept;
+  int elsewhere = 0;
+  std::condition_variable nothing_elsewhere;
   std::uint64_t epoch = fork_epoch();
 };
 
@@ -46,6 +53,8 @@ void run_at_exit() {
   for (const auto& weak : objects) {
     if (const auto object = weak.lock()) object->at_exit();
   }
+  std::unique_lock lock(all.mutex);
+  all.nothing_elsewhere.wait_for(lock, kLongestEnd, [&] { return all.elsewhere == 0; });
 }
 
 }  // namespace
@@ -71,6 +80,20 @@ void keep_to_the_end(std::shared_ptr<AtExit> object) {
   auto& all = registry();
   const std::lock_guard lock(all.mutex);
   all.kept.push_back(std::move(object));
+}
+
+void elsewhere(std::function<void()> work) {
+  auto& all = registry();
+  {
+    const std::lock_guard lock(all.mutex);
+    ++all.elsewhere;
+  }
+  quiet_thread([&all, work = std::move(work)] {
+    work();
+    const std::lock_guard lock(all.mutex);
+    --all.elsewhere;
+    all.nothing_elsewhere.notify_all();
+  }).detach();
 }
 
 }  // namespace interlock::core

@@ -23,5 +23,8 @@ class AtExit {
 void call_at_exit(const std::shared_ptr<AtExit>& object);
 /// What was under way when the process ended holds on to itself: it stays as it is.
 void keep_to_the_end(std::shared_ptr<AtExit> object);
+/// For what the calling thread can't wait for, as it is a part of it. The end of the process waits for
+/// it, within reason.
+void elsewhere(std::function<void()> work);
 
 }  // namespace interlock::core
