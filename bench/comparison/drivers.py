@@ -12,13 +12,13 @@ PEERS = {
               ("distkit", "rust"), ("rslock", "rust")],
     "redlock": [("interlock", "cpp"), ("redsync", "go"), ("redlock", "node"), ("rslock", "rust")],
     "etcd": [("interlock", "cpp"), ("grpc", "cpp"), ("etcd_mutex", "go")],
-    "postgres": [("interlock", "cpp"), ("libpq", "cpp"), ("sqlx", "rust")],
+    "postgres": [("interlock", "cpp"), ("interlock_lease", "cpp"), ("libpq", "cpp"), ("sqlx", "rust")],
     "file": [("interlock", "cpp"), ("flock", "python"), ("filelock", "python"), ("portalocker", "python")],
     "memory": [("interlock", "cpp"), ("timed_mutex", "cpp"), ("shared_timed_mutex", "cpp"), ("absl", "cpp")],
 }
 FLOORS = {"hiredis", "grpc", "libpq"}
 TITLES = {
-    "interlock": "Interlock", "hiredis": "bare hiredis", "redsync": "redsync (Go)", "redisson": "Redisson (Java)",
+    "interlock": "Interlock", "interlock_lease": "Interlock, mode=lease", "hiredis": "bare hiredis", "redsync": "redsync (Go)", "redisson": "Redisson (Java)",
     "redisson_fair": "Redisson fair (Java)", "redis_py": "redis-py (Python)", "redlock": "node-redlock",
     "redis_semaphore": "redis-semaphore (Node)", "distkit": "distkit (Rust)", "rslock": "rslock (Rust)",
     "grpc": "bare gRPC", "etcd_mutex": "etcd's Mutex (Go)", "libpq": "bare libpq", "sqlx": "sqlx (Rust)",

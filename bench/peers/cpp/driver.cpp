@@ -29,6 +29,7 @@ long resident_kb() {
 std::unique_ptr<Peer> make(const std::string& name, bool best, const Addresses& addresses) {
   const std::map<std::string, std::function<std::unique_ptr<Peer>()>> all{
       {"interlock", [&] { return interlock_peer(addresses, best); }},
+      {"interlock_lease", [&] { return interlock_lease_peer(addresses, best); }},
       {"hiredis", [&] { return redis_peer(addresses); }},
       {"libpq", [&] { return postgres_peer(addresses); }},
       {"grpc", [&] { return etcd_peer(addresses); }},

@@ -103,4 +103,8 @@ std::unique_ptr<Peer> interlock_peer(const Addresses& addresses, bool best) {
   return std::make_unique<InterlockPeer>(addresses, best);
 }
 
+std::unique_ptr<Peer> interlock_lease_peer(const Addresses& addresses, bool best) {
+  return std::make_unique<InterlockPeer>(Addresses{addresses.at(0) + "?mode=lease"}, best);
+}
+
 }  // namespace peers

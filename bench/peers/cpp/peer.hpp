@@ -69,6 +69,8 @@ class Peer {
 
 using Addresses = std::vector<std::string>;
 std::unique_ptr<Peer> interlock_peer(const Addresses& addresses, bool best);
+/// On PostgreSQL: in a table, without advisory locks.
+std::unique_ptr<Peer> interlock_lease_peer(const Addresses& addresses, bool best);
 std::unique_ptr<Peer> redis_peer(const Addresses& addresses);
 std::unique_ptr<Peer> postgres_peer(const Addresses& addresses);
 std::unique_ptr<Peer> etcd_peer(const Addresses& addresses);
