@@ -6,6 +6,7 @@
 #   make interop    meet other lock libraries on Redis: redis-py, redsync, node-redlock, …
 #   make collector  meet an OpenTelemetry Collector with our traces
 #   make bench      measure, as ratios to a baseline of the same run
+#   make compare    Interlock and its peers side by side: docs/benchmarks.md; QUICK=1 for a short look
 #   make lint       clang-tidy and the format check; make format repairs the format
 #   make sanitize   the tests under ASan+UBSan and under TSan
 #   make clang      build everything with clang, and run the unit tests
@@ -20,7 +21,7 @@ JOBS ?= $(shell nproc)
 # Most tests wait for something most of the time.
 TEST_JOBS ?= $(shell expr 2 \* $(JOBS))
 
-.PHONY: all build demo test interop collector bench lint format sanitize asan tsan clang install deps clean
+.PHONY: all build demo test interop collector bench compare lint format sanitize asan tsan clang install deps clean
 .DELETE_ON_ERROR:
 
 all: build
@@ -57,6 +58,17 @@ collector: build
 bench: build
 	cmake --build --preset release -j $(JOBS) --target bench/all
 	bench/run
+
+# A peer whose language is missing is left out, and named. QUICK=1 leaves docs/benchmarks.md alone.
+compare: build
+	@tools/deps compare
+	@command -v go >/dev/null || tools/deps go
+	@command -v npm >/dev/null || tools/deps node
+	@command -v mvn >/dev/null || tools/deps java
+	@command -v cargo >/dev/null || tools/deps rust
+	cmake --build --preset release -j $(JOBS) --target bench/all
+	bench/compare $(if $(QUICK),--quick)
+	bench/report $(if $(QUICK),build/compare/quick.json --into build/compare)
 
 # New files count before they are committed.
 CXX_FILES = git ls-files -z --cached --others --exclude-standard -- '*.cpp' '*.hpp'
