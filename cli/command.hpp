@@ -33,6 +33,7 @@ int break_lock(const Arguments& arguments);
 int repair(const Arguments& arguments);
 int schema(const Arguments& arguments);
 int config(const Arguments& arguments);
+int bench(const Arguments& arguments);
 int simulate(const Arguments& arguments);
 
 /// One of the options that may stand before the command, and its value is the next word.

@@ -39,6 +39,7 @@ constexpr std::array kCommands = {
     Command{"repair", "Mend a damaged file store", cli::repair},
     Command{"schema", "Print the SQL of a PostgreSQL store", cli::schema},
     Command{"config", "Show what is set, and where", cli::config},
+    Command{"bench", "How fast is this store?", cli::bench},
     Command{"simulate", "Watch a store under load, and check it", cli::simulate},
 };
 
