@@ -89,32 +89,33 @@ Duration Histogram::percentile(double of_hundred) const {
 
 std::vector<std::string> Histogram::picture() const {
   constexpr double kColumns = 40;
+  if (count_ == 0) return {};
   std::array<double, kPowers> powers{};
   for (std::size_t i = 0; i < buckets_.size(); ++i) powers[i / kFine] += buckets_[i];
   const auto* const most = std::max_element(powers.begin(), powers.end());
-  if (count_ == 0) return {};
   const bool utf8 = std::strcmp(::nl_langinfo(CODESET), "UTF-8") == 0;
   std::vector<std::string> lines;
-  // What is too rare for a line of its own goes with its neighbour: nobody needs thirty lines.
-  double below = 0;
+  // What is too rare for lines of its own goes with its neighbours: nobody needs thirty of them.
+  const auto all = static_cast<double>(count_);
+  double pending = 0;
+  double seen = 0;
   for (std::size_t i = 0; i < powers.size(); ++i) {
-    const double here = powers[i] + below;
-    if (here == 0) continue;
-    if (here < static_cast<double>(count_) / 2000 && lines.empty()) {
-      below = here;
-      continue;
-    }
-    below = 0;
+    if (powers[i] == 0) continue;
+    pending += powers[i];
+    seen += powers[i];
+    const bool last = seen == all;
+    if (!last && (seen < all / 500 || (seen - pending > all * 0.995))) continue;
     const auto limit =
-        three_digits(Duration(static_cast<std::int64_t>(largest_in(i * kFine + 31))));
+        std::min(max(), Duration(static_cast<std::int64_t>(largest_in(i * kFine + kFine - 1))));
     std::array<char, 64> text{};
-    (void)std::snprintf(text.data(), text.size(), "  up to %7s %6.2f%%  ", limit.c_str(),
-                        100 * here / static_cast<double>(count_));
+    (void)std::snprintf(text.data(), text.size(), "  up to %7s %6.2f%%  ",
+                        three_digits(limit).c_str(), 100 * pending / all);
     std::string line = text.data();
-    const auto marks = static_cast<int>(std::lround(kColumns * here / *most));
+    const auto marks = static_cast<int>(std::lround(kColumns * pending / *most));
     for (int mark = 0; mark < marks; ++mark) line += utf8 ? "█" : "#";
     if (marks == 0) line += utf8 ? "▏" : ".";
     lines.push_back(std::move(line));
+    pending = 0;
   }
   return lines;
 }

@@ -128,7 +128,10 @@ class Mischief {
     return Duration(
         static_cast<std::int64_t>(random_() % (static_cast<std::uint64_t>(most.count()) + 1)));
   }
-  void later() { next_ = BootClock::now() + 200ms + up_to(800ms); }
+  // What a killed one held may be kept until its TTL ends: there has to be time to go on after it.
+  void later() {
+    next_ = BootClock::now() + 200ms + up_to(std::max<Duration>(800ms, plan_.ttl * 2));
+  }
 
   Crew& crew_;
   const Plan& plan_;

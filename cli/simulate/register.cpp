@@ -158,6 +158,14 @@ void Register::write(std::uint32_t worker, const Mark& mark, bool valid) {
   ++ledger_.writes;
 }
 
+void Register::lost_early(std::uint32_t worker, std::uint32_t resource,
+                          const interlock::Owner& owner) {
+  const Pause pause(*this);
+  if (evicted_at(owner) != std::numeric_limits<std::int64_t>::max()) return;
+  tell("worker " + std::to_string(worker) + " lost its lease of " + resource_name(resource) +
+       " before its deadline, though nobody broke it");
+}
+
 void Register::evicting(const interlock::Owner& owner) {
   const Pause pause(*this);
   ledger_.evicted[ledger_.evictions++ % ledger_.evicted.size()] = {

@@ -13,6 +13,7 @@
 //   3. No update is lost. Each resource has a number. Entering reads it, leaving writes one more, and a
 //      write or an entry with an older fence than the last one seen is refused. A write that is not
 //      refused must find what its writer has read, whatever became of anybody's lease.
+//   4. No lease ends early. One that is lost before its deadline was broken by somebody here.
 //
 // A process that is killed leaves its marks; whoever kills it takes them away, see Pause.
 #pragma once
@@ -99,6 +100,8 @@ class Register {
   /// False: refused, since a newer fence was seen; then there is nothing to leave.
   bool enter(std::uint32_t worker, const std::vector<Entrance>& entrances, const Standing& lease);
   void leave(std::uint32_t worker, std::uint32_t resource, const Standing& lease);
+  /// Its lease was lost before its deadline.
+  void lost_early(std::uint32_t worker, std::uint32_t resource, const interlock::Owner& owner);
   /// This owner is about to be evicted, and won't know for a while.
   void evicting(const interlock::Owner& owner);
   /// Something else that must not be.

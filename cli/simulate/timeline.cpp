@@ -1,6 +1,8 @@
 // The picture: a row for each worker, time from left to right.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 
@@ -41,10 +43,20 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-/// Far from those of its neighbours.
+/// Far from those of its neighbours. In digits, since not everybody who draws SVG knows hues.
 std::string colour(std::uint32_t resource) {
-  return "hsl(" + std::to_string((resource * 137 + 210) % 360) + " 65% " +
-         std::to_string(resource / 8 % 2 == 0 ? 50 : 38) + "%)";
+  const double hue = (resource * 137 + 210) % 360 / 60.0;
+  const double light = resource / 8 % 2 == 0 ? 0.5 : 0.38;
+  const double chroma = 0.65 * (1 - std::abs(2 * light - 1));
+  const auto channel = [&](double offset) {
+    const double at = std::fmod(hue + offset, 6);
+    const double part = std::clamp(std::min(at, 4 - at), 0.0, 1.0);
+    return static_cast<unsigned>(std::lround(255 * (light + chroma * (part - 0.5))));
+  };
+  std::array<char, 8> text{};
+  (void)std::snprintf(text.data(), text.size(), "#%02x%02x%02x", channel(2) & 255U,
+                      channel(0) & 255U, channel(4) & 255U);
+  return text.data();
 }
 
 class Picture {

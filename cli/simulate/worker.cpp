@@ -223,6 +223,9 @@ void Worker::hold(const Wish& wish, Lease& lease) {
   if (lease.release() == interlock::LeaseState::lost) {
     ++tally_.lost;
     mark(Event::lost, wish.resources.front());
+    if (lease.valid_until() > BootClock::now()) {
+      arena_.watch().lost_early(number_, wish.resources.front(), lease.owner());
+    }
   } else {
     tally_.releases.add(BootClock::now() - releasing);
   }
