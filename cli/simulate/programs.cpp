@@ -339,7 +339,7 @@ int simulate_stress(const Arguments& arguments) {
                             .processes = 4,
                             .resources = 6,
                             .duration = 15s,
-                            .ttl = 2s,
+                            .ttl = 1s,
                             .hold = 2ms},
                    .description = "Everything at once: several locks, partial releases, cancelled "
                                   "waits, broken locks, lost\n"

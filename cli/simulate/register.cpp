@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <limits>
 
 namespace cli::simulation {
@@ -25,10 +26,18 @@ void Register::prepare(Ledger& ledger) {
 }
 
 Register::Pause::Pause(Register& of) : of_(of) {
-  // Somebody else's kill may hit a process in here.
-  if (::pthread_mutex_lock(&of_.ledger_.mutex) == EOWNERDEAD) {
-    ::pthread_mutex_consistent(&of_.ledger_.mutex);
+  // In short sleeps: whoever is woken from a long one may be in a stopped process, and would wake
+  // nobody else. And somebody else's kill may hit a process in here.
+  int result = ETIMEDOUT;
+  while (result == ETIMEDOUT) {
+    timespec until{};
+    ::clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 5'000'000;
+    until.tv_sec += until.tv_nsec / 1'000'000'000;
+    until.tv_nsec %= 1'000'000'000;
+    result = ::pthread_mutex_clocklock(&of_.ledger_.mutex, CLOCK_MONOTONIC, &until);
   }
+  if (result == EOWNERDEAD) ::pthread_mutex_consistent(&of_.ledger_.mutex);
 }
 
 Register::Pause::~Pause() { ::pthread_mutex_unlock(&of_.ledger_.mutex); }

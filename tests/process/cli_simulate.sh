@@ -5,7 +5,7 @@ source "$(dirname "$0")/cli_lib.bash"
 
 # field NAME: of the JSON that was printed.
 field() { python3 -c 'import json,sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
-small=(--duration 1s --processes 2 --threads 2)
+small=(--processes 2 --threads 2)
 
 it "runs each program with threads in memory"
 for program in time speed stress escalation; do
@@ -20,7 +20,7 @@ contains "$err" "--processes 1"
 
 it "runs each program with processes over the file store, and leaves nothing behind"
 for program in time speed stress escalation; do
-  expect 0 "$INTERLOCK" simulate "$program" "${small[@]}" --json --seed 11
+  expect 0 "$INTERLOCK" simulate "$program" "${small[@]}" --duration 1s --json --seed 11
   same "$err" ""
   same "$(field seed)" 11
   same "$(field violations)" "[]"
