@@ -300,6 +300,7 @@ int simulate(const Arguments& arguments, const Program& program) {
   } else if (store_url(parser.common).starts_with("memory:")) {
     plan.processes = 1;
   }
+  if (!wanted.svg.empty()) write_picture(wanted.svg);
   return Simulation(wanted, parser.common, arguments.before).run();
 }
 

@@ -36,5 +36,7 @@ nlohmann::ordered_json to_json(const Arena& arena, const Summary& summary,
 /// A picture of who waited and held when, as SVG. Throws Failure if it can't be written.
 void draw(const Arena& arena, interlock::Duration took, const std::string& store,
           const std::string& file);
+/// An empty one, to find out before the work whether it can be written.
+void write_picture(const std::string& file, const std::string& text = "");
 
 }  // namespace cli::simulation

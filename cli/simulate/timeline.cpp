@@ -21,7 +21,7 @@ constexpr double kTop = 64;
 constexpr double kWidth = 1100;  // of the rows
 constexpr double kRow = 22;
 constexpr double kBar = 16;
-constexpr std::size_t kMostEvents = 8000;
+constexpr std::size_t kMostEvents = 3000;
 
 std::string escaped(const std::string& text) {
   std::string result;
@@ -168,7 +168,7 @@ class Picture {
 
   void draw(const Event& event, double top) {
     const double from = x(event.begin);
-    const double wide = std::max(x(event.end) - from, 0.4);
+    const double wide = std::max(x(event.end) - from, 0.7);
     const auto bar = [&](double y, double high, const std::string& look) {
       text_ << "<rect x=\"" << from << "\" y=\"" << y << "\" width=\"" << wide << "\" height=\""
             << high << "\" " << look << "/>\n";
@@ -240,8 +240,12 @@ class Picture {
 }  // namespace
 
 void draw(const Arena& arena, Duration took, const std::string& store, const std::string& file) {
+  write_picture(file, Picture(arena, took, store).draw());
+}
+
+void write_picture(const std::string& file, const std::string& text) {
   std::ofstream out(file);
-  out << Picture(arena, took, store).draw() << std::flush;
+  out << text << std::flush;
   if (!out) throw Failure(kIo, "the picture can't be written to " + file + "; give another --svg");
 }
 
