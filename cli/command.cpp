@@ -31,7 +31,7 @@ class Help : public CLI::Formatter {
 
 Parser::Parser(const std::string& usage, const std::string& description,
                const std::string& examples)
-    : CLI::App(description), command_(usage.substr(0, usage.find(' '))), usage_(usage) {
+    : CLI::App(description), command_(usage.substr(0, usage.find(" ["))), usage_(usage) {
   set_help_flag("-h,--help", "Show this");
   footer(examples.empty() ? "" : "Examples:\n" + examples);
   add_common(*this, common);
@@ -71,6 +71,10 @@ void Parser::read(const Arguments& given) {
   load_settings(common);
   if (common.url.empty()) *given.store_set_by = common.settings.explain().front().where;
   start_logging(common.log);
+}
+
+bool takes_value(const std::string& word) {
+  return word == "--url" || word == "--config" || word == "--log-level" || word == "--log-format";
 }
 
 void complain(const std::string& message) {

@@ -33,6 +33,11 @@ int break_lock(const Arguments& arguments);
 int repair(const Arguments& arguments);
 int schema(const Arguments& arguments);
 int config(const Arguments& arguments);
+int bench(const Arguments& arguments);
+int simulate(const Arguments& arguments);
+
+/// One of the options that may stand before the command, and its value is the next word.
+bool takes_value(const std::string& word);
 
 /// The command line makes no sense; the message says how it would.
 struct UsageError : std::runtime_error {

@@ -10,6 +10,7 @@ namespace cli {
 enum ExitCode : int {
   kOk = 0,
   kNothing = 1,       ///< who, break: nobody holds it
+  kFailed = 1,        ///< simulate: something held that must not
   kUsage = 64,        ///< the command line or a name makes no sense
   kUnavailable = 69,  ///< the store can't be reached, or refuses
   kSoftware = 70,     ///< something that should not happen

@@ -39,6 +39,8 @@ constexpr std::array kCommands = {
     Command{"repair", "Mend a damaged file store", cli::repair},
     Command{"schema", "Print the SQL of a PostgreSQL store", cli::schema},
     Command{"config", "Show what is set, and where", cli::config},
+    Command{"bench", "How fast is this store?", cli::bench},
+    Command{"simulate", "Watch a store under load, and check it", cli::simulate},
 };
 
 constexpr const char* kExamples = R"(
@@ -115,9 +117,7 @@ int interlock_main(std::vector<std::string> words) {
       std::cout << "interlock " << INTERLOCK_VERSION << '\n';
       return cli::kOk;
     }
-    const bool takes_value = words[at] == "--url" || words[at] == "--config" ||
-                             words[at] == "--log-level" || words[at] == "--log-format";
-    at += takes_value ? 2 : 1;
+    at += cli::takes_value(words[at]) ? 2 : 1;
   }
   if (at < words.size() && words[at] == "help") {
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));

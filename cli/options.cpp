@@ -42,11 +42,16 @@ std::string store_url(const Common& common) {
                                                                    : interlock::user_store_url();
 }
 
-interlock::Client open_store(const Common& common, std::shared_ptr<interlock::Observer> observer) {
+interlock::Client open_any_store(const Common& common,
+                                 std::shared_ptr<interlock::Observer> observer) {
   interlock::ClientOptions options;
   options.observer =
       interlock::observers({std::move(observer), make_log(common.log), make_tracing(common.log)});
-  auto client = interlock::connect(store_url(common), std::move(options));
+  return interlock::connect(store_url(common), std::move(options));
+}
+
+interlock::Client open_store(const Common& common, std::shared_ptr<interlock::Observer> observer) {
+  auto client = open_any_store(common, std::move(observer));
   if (!client.traits().across_processes) {
     throw interlock::Error(interlock::Errc::invalid,
                            "the store " + client.traits().where +

@@ -30,6 +30,9 @@ void load_settings(Common& common);
 /// By the settings, and without them the file store of this user. So also if distributed locking is
 /// switched off: nobody but this process would see a lock in memory.
 std::string store_url(const Common& common);
+/// Opens it, also one that nobody else would see.
+interlock::Client open_any_store(const Common& common,
+                                 std::shared_ptr<interlock::Observer> observer = {});
 /// Opens it. Throws Error for a store that nobody else would see.
 interlock::Client open_store(const Common& common,
                              std::shared_ptr<interlock::Observer> observer = {});

@@ -11,7 +11,7 @@ _interlock() {
     cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
   }
-  local commands="run acquire extend release who list watch top serve deadlocks break repair schema config help"
+  local commands="run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate help"
   local common="--url --config --verbose --log-level --log-format --help"
   local claim="--also --shared --slots --no-wait --wait --ttl --label --identity --actor --priority --quiet --conflict-exit-code"
   local command="" url=() i
@@ -34,14 +34,14 @@ _interlock() {
   done
 
   case $prev in
-    --ttl | --wait | -w | --interval) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m 5m 1h" -- "$cur"); return ;;
+    --ttl | --wait | -w | --interval | --duration | --hold) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m 5m 1h" -- "$cur"); return ;;
     --pid) mapfile -t COMPREPLY < <(compgen -W "$$" -- "$cur"); return ;;
-    --config) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+    --config | --svg) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
     --url) mapfile -t COMPREPLY < <(compgen -W "file:///" -- "$cur"); return ;;
     --log-level) mapfile -t COMPREPLY < <(compgen -W "debug info warning error" -- "$cur"); return ;;
     --log-format) mapfile -t COMPREPLY < <(compgen -W "logfmt json" -- "$cur"); return ;;
     --sort) mapfile -t COMPREPLY < <(compgen -W "waiting longest oldest changes name" -- "$cur"); return ;;
-    --metrics | --slots | --label | --identity | --actor | --priority | -E | --conflict-exit-code) return ;;
+    --metrics | --threads | --processes | --resources | --seed | --slots | --label | --identity | --actor | --priority | -E | --conflict-exit-code) return ;;
   esac
   local choices=""
   case $command in
@@ -59,6 +59,14 @@ _interlock() {
     repair) choices="--dry-run $common" ;;
     schema) choices="$common" ;;
     config) choices="--check --json $common" ;;
+    bench) choices="--duration --threads --json $common" ;;
+    simulate)
+      choices="--threads --processes --resources --duration --hold --ttl --seed --svg --no-lock --json $common"
+      if [[ $cur != -* && $prev == simulate ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "time speed stress escalation" -- "$cur")
+        return
+      fi
+      ;;
     help) choices="$commands" ;;
   esac
   if [[ $cur == -* || -z $command || $command == help ]]; then

@@ -178,6 +178,8 @@ void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) 
         self->renewals_answered_ = std::max(self->renewals_answered_, number);
         if (self->generation_ != generation || (self->changing_ && answer.verdict == Verdict::lost))
           return;
+        // The release overtook it, and says how the lease ended.
+        if (self->released_) return;
         const auto now = self->engine_->now();
         const auto step =
             self->machine_.renewed(now, sent, claim.ttl, answer.verdict, why_of(answer));

@@ -7,7 +7,7 @@ expect 0 "$INTERLOCK"
 contains "$out" "Examples:"
 contains "$out" "interlock run nightly -- ./backup.sh"
 help=$out
-for command in run acquire extend release who list watch top serve deadlocks break repair schema config; do
+for command in run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate; do
   contains "$help" "  $command "
   expect 0 "$INTERLOCK" "$command" --help
   contains "$out" "Usage: interlock $command"

@@ -307,6 +307,57 @@ TEST_F(MuteTest, ARenewalWithoutAnAnswerIsToldWhenItIsAskedAgainAndNothingAfterT
   EXPECT_EQ(seen->count(Event::renewed), 0U);
 }
 
+// A renewal gets to the store only behind the release that came after it.
+class Overtaking final : public Backend {
+ public:
+  explicit Overtaking(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
+  [[nodiscard]] const Traits& traits() const noexcept override { return inner_->traits(); }
+  void acquire(const Claim& c, bool queue, Call call, Reply r) override {
+    inner_->acquire(c, queue, call, std::move(r));
+  }
+  void renew(const Claim& c, Call call, Reply r) override {
+    const std::lock_guard lock(mutex_);
+    renewal_ = [this, c, call, r = std::move(r)] { inner_->renew(c, call, r); };
+    ++renewals;
+  }
+  void release(const Claim& c, Call call, Reply r) override {
+    inner_->release(c, call, [this, r = std::move(r)](const Answer& answer) {
+      std::unique_lock lock(mutex_);
+      if (auto renewal = std::exchange(renewal_, nullptr)) {
+        lock.unlock();
+        renewal();
+      }
+      r(answer);
+    });
+  }
+  void inspect(const Query& q, Call call, Report r) override {
+    inner_->inspect(q, call, std::move(r));
+  }
+  void on_wake(WakeSink sink) override { inner_->on_wake(std::move(sink)); }
+
+  std::atomic<int> renewals = 0;
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  std::mutex mutex_;
+  std::function<void()> renewal_;
+};
+
+TEST_F(EngineTest, ARenewalThatTheReleaseOvertookIsNoLoss) {
+  auto backend = std::make_unique<Overtaking>(store.open());
+  const auto& renewals = backend->renewals;
+  Client slow{std::move(backend), {.observer = seen, .clock = clock}};
+  auto lease = Mutex(slow, "k", {.ttl = 30s}).acquire();
+  const auto lost = lease.lost();
+  clock->advance(10s);
+  ASSERT_TRUE(soon([&] { return renewals == 1; }));
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  EXPECT_EQ(lease.state(), LeaseState::released);
+  EXPECT_FALSE(lost.stop_requested());
+  EXPECT_EQ(seen->count(Event::released), 1);
+  EXPECT_EQ(seen->count(Event::lost), 0);
+}
+
 TEST_F(MuteTest, ARenewalThatSucceedsInTimeIsNoLoss) {
   auto lease = Mutex(remote, "k", {.ttl = 30s}).acquire();
   *mute = true;

@@ -1,0 +1,13 @@
+// The programs of `interlock simulate`.
+#pragma once
+
+#include "command.hpp"
+
+namespace cli {
+
+int simulate_time(const Arguments& arguments);
+int simulate_speed(const Arguments& arguments);
+int simulate_stress(const Arguments& arguments);
+int simulate_escalation(const Arguments& arguments);
+
+}  // namespace cli

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# bench and the simulations, at small sizes, over the file store and in memory; and over servers, where
+# they are installed.
+source "$(dirname "$0")/cli_lib.bash"
+
+# field NAME: of the JSON that was printed.
+field() { python3 -c 'import json,sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
+small=(--processes 2 --threads 2)
+
+it "runs each program with threads in memory"
+for program in time speed stress escalation; do
+  expect 0 "$INTERLOCK" --url memory: simulate "$program" --duration 300ms --seed 7 --svg "$program.svg"
+  contains "$out" "seed 7"
+  contains "$out" "grants"
+  contains "$out" "No two were where only one may be."
+  check python3 -c 'import sys, xml.dom.minidom as x; assert x.parse(sys.argv[1]).getElementsByTagName("rect")' "$program.svg"
+done
+expect 64 "$INTERLOCK" --url memory: simulate speed --processes 2
+contains "$err" "--processes 1"
+
+it "runs each program with processes over the file store, and leaves nothing behind"
+for program in time speed stress escalation; do
+  expect 0 "$INTERLOCK" simulate "$program" "${small[@]}" --duration 1s --json --seed 11
+  same "$err" ""
+  same "$(field seed)" 11
+  same "$(field violations)" "[]"
+  check test "$(field grants)" -gt 0
+  same "$("$INTERLOCK" list)" ""
+done
+
+it "kills and stops processes under stress, and nothing overlaps"
+expect 0 "$INTERLOCK" simulate stress --duration 4s --processes 3 --threads 2 --ttl 500ms --json --svg stress.svg
+check test "$(field killed)" -gt 0
+check test "$(field partial_releases)" -gt 0
+check test "$(field cancelled)" -gt 0
+check grep -q 'class="killed"' stress.svg
+
+it "fails with the command to repeat it if two are where only one may be"
+expect 1 "$INTERLOCK" simulate stress "${small[@]}" --duration 10s --no-lock --seed 5
+contains "$err" "FAILED: worker "
+contains "$err" "to repeat it: interlock simulate stress --url file://$work/locks"
+contains "$err" "--no-lock --seed 5"
+expect 1 "$INTERLOCK" simulate escalation "${small[@]}" --duration 10s --no-lock --json
+refute test "$(field violations)" = "[]"
+expect 1 "$INTERLOCK" simulate speed --duration 10s --no-lock
+expect 0 "$INTERLOCK" simulate speed --duration 200ms --processes 1 --threads 1 --no-lock
+
+it "ends at Ctrl-C with what it has so far, and lets go of everything"
+"$INTERLOCK" simulate speed --processes 2 --duration 1h >early 2>&1 &
+runs=$!
+eventually grep -q Names early
+kill -INT "$runs"
+ends "$runs" 130
+contains "$(<early)" "Checks:"
+same "$("$INTERLOCK" list)" ""
+
+it "refuses what makes no sense"
+expect 64 "$INTERLOCK" simulate
+expect 64 "$INTERLOCK" simulate stres
+contains "$err" '"stress"'
+expect 64 "$INTERLOCK" simulate stress --threads 0
+contains "$err" "interlock simulate stress --help"
+expect 64 "$INTERLOCK" simulate stress --duration 10
+expect 64 "$INTERLOCK" simulate stress --duration 0s
+expect 64 "$INTERLOCK" simulate escalation --resources 1
+expect 74 "$INTERLOCK" simulate time --duration 100ms --svg no/such/directory.svg
+expect 69 "$INTERLOCK" simulate time --url redis://127.0.0.1:1
+for program in time speed stress escalation; do
+  expect 0 "$INTERLOCK" help simulate "$program"
+  contains "$out" "Usage: interlock simulate $program"
+  refute grep -q member out
+done
+
+it "measures a store"
+expect 0 "$INTERLOCK" bench --duration 900ms --threads 4
+contains "$out" "Throughput: "
+contains "$out" "P99"
+contains "$out" "interlock-bench:"
+same "$err" ""
+same "$("$INTERLOCK" list)" ""
+expect 0 "$INTERLOCK" --url memory: bench --duration 600ms --json
+check python3 -c 'import json
+it = json.load(open("out"))
+assert it["cycle"]["count"] > 0 and it["handoff"]["count"] > 0 and it["throughput"]["cycles_per_second"] > 0, it
+assert it["cycle"]["p50_us"] <= it["cycle"]["p99_us"] <= it["cycle"]["max_us"], it'
+"$INTERLOCK" bench --duration 1h >early 2>&1 &
+runs=$!
+eventually grep -q Names early
+kill -INT "$runs"
+ends "$runs" 130
+contains "$(<early)" "acquire"
+expect 64 "$INTERLOCK" bench --duration 5
+expect 64 "$INTERLOCK" bench --threads 0
+expect 69 "$INTERLOCK" bench --url redis://127.0.0.1:1 --duration 300ms
+finish
