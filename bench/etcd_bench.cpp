@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "bare_etcd.hpp"
+#include "bare/etcd.hpp"
 #include "figure.hpp"
 #include "interlock/interlock.hpp"
 #include "servers/etcd_server.hpp"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "bare_postgres.hpp"
+#include "bare/postgres.hpp"
 #include "crowd.hpp"
 #include "figure.hpp"
 #include "interlock/interlock.hpp"

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "backends/redis/scripts.hpp"
-#include "bare_redis.hpp"
+#include "bare/redis.hpp"
 #include "crowd.hpp"
 #include "detached.hpp"
 #include "figure.hpp"

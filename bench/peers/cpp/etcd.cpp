@@ -1,5 +1,5 @@
 // The floor on etcd: a put and another one. It locks nothing.
-#include "bare_etcd.hpp"
+#include "bench/bare/etcd.hpp"
 #include "peer.hpp"
 
 namespace peers {

@@ -1,7 +1,7 @@
 // The floor on PostgreSQL: advisory locks by hand. No fence, no lease, nobody to ask who holds it.
 #include <functional>
 
-#include "bare_postgres.hpp"
+#include "bench/bare/postgres.hpp"
 #include "peer.hpp"
 
 namespace peers {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "bare_redis.hpp"
+#include "bench/bare/redis.hpp"
 #include "peer.hpp"
 
 namespace peers {
