@@ -57,6 +57,7 @@ int simulate(const Arguments& arguments) {
     return found->run(inner);
   }
   std::vector<std::string_view> known;
+  known.reserve(kPrograms.size());
   for (const auto& program : kPrograms) known.emplace_back(program.name);
   const auto nearest = interlock::detail::nearest(name, known);
   throw UsageError("there is no simulation \"" + name + "\"; " +

@@ -1,10 +1,10 @@
 #include "simulate/crew.hpp"
 
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <csignal>
 #include <thread>
 
 #include "command.hpp"

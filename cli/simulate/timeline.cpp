@@ -144,11 +144,11 @@ class Picture {
     for (const double factor : {2.0, 5.0, 10.0}) {
       if (step < rough) step = factor * power;
     }
-    for (double at = 0; at <= static_cast<double>(until_.count()); at += step) {
-      const auto time = Duration(static_cast<std::int64_t>(at));
+    const auto each = Duration(std::max<std::int64_t>(1, std::llround(step)));
+    for (Duration time{}; time <= until_; time += each) {
       text_ << "<line class=\"line\" x1=\"" << x(time) << "\" x2=\"" << x(time) << "\" y1=\""
             << kTop - 4 << "\" y2=\"" << bottom + 4 << "\"/>\n";
-      write(x(time), bottom + 20, at == 0 ? "0" : interlock::format_duration(time),
+      write(x(time), bottom + 20, time == Duration{} ? "0" : interlock::format_duration(time),
             " text-anchor=\"middle\"");
     }
   }
