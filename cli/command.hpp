@@ -33,6 +33,7 @@ int break_lock(const Arguments& arguments);
 int repair(const Arguments& arguments);
 int schema(const Arguments& arguments);
 int config(const Arguments& arguments);
+int simulate(const Arguments& arguments);
 
 /// The command line makes no sense; the message says how it would.
 struct UsageError : std::runtime_error {

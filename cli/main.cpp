@@ -39,6 +39,7 @@ constexpr std::array kCommands = {
     Command{"repair", "Mend a damaged file store", cli::repair},
     Command{"schema", "Print the SQL of a PostgreSQL store", cli::schema},
     Command{"config", "Show what is set, and where", cli::config},
+    Command{"simulate", "Try what can't be tried for real", cli::simulate},
 };
 
 constexpr const char* kExamples = R"(
