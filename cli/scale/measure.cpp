@@ -83,7 +83,7 @@ Measured measure(const std::string& url, const std::function<void(const std::str
   const auto client = sum_of(many, &Run::client_cpu);
   // Without a look at the server, what it can do at most tells.
   const auto server =
-      many.server_seen ? sum_of(many, &Run::server_cpu)
+      many.server_seen ? sum_of(many, &Run::server_cpu) / store.votes
                        : Duration(static_cast<Duration::rep>(
                              1e9 / std::max(1.0, many.cycles_per_second * many.calls_per_cycle)));
 
@@ -106,7 +106,8 @@ Measured measure(const std::string& url, const std::function<void(const std::str
     const auto differ = logged ? std::clamp(apart, -server * 3 / 4, server * 3 / 4) : 0ns;
     set(Step::take, server - differ, slope(crowded, &Crowded::join));
     set(Step::free, server + differ, slope(crowded, &Crowded::pass));
-    if (many.server_seen) store.idle = at_least(0ns, sum_of(one, &Run::server_cpu) - server);
+    if (many.server_seen)
+      store.idle = at_least(0ns, sum_of(one, &Run::server_cpu) / store.votes - server);
   }
   // Each call's time on a short line, without what the line itself costs.
   const auto take = store.cost(Step::take).fixed - one.call(Step::take).median;
@@ -125,8 +126,9 @@ Measured measure(const std::string& url, const std::function<void(const std::str
   // How the CPU of a contended cycle is spread over its calls, the times above tell; how much it is
   // in all, the CPU itself.
   const auto cycles = static_cast<double>(std::max<std::uint64_t>(hot.cycles, 1));
-  const auto cycle_cpu = scaled(store.on_clients ? hot.client_cpu : hot.server_cpu, 1 / cycles) -
-                         scaled(store.idle, hot.calls_per_cycle);
+  const auto cycle_cpu =
+      scaled(store.on_clients ? hot.client_cpu : hot.server_cpu / store.votes, 1 / cycles) -
+      scaled(store.idle, hot.calls_per_cycle);
   const auto beats = static_cast<double>(hot.call(Step::beat).count) / cycles;
   const auto by_time = store.cost(Step::join).fixed + store.cost(Step::claim).fixed +
                        store.cost(Step::pass).fixed + scaled(store.cost(Step::beat).fixed, beats);

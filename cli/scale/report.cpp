@@ -155,7 +155,8 @@ std::vector<std::string> costs_table(const Store& store) {
   auto lines = in_columns(rows, 1);
   lines.push_back("client: " + in_words(store.client) + " a call, " + in_words(store.woken) +
                   " when woken; one way: " + in_words(store.one_way) + "; a wake-up takes " +
-                  in_words(store.push) + " longer; a server that slept: " + in_words(store.idle));
+                  in_words(store.push) +
+                  " longer; a server that goes to sleep: " + in_words(store.idle));
   lines.push_back("with each doubling of the processes from " +
                   std::to_string(store.crowding_from) +
                   " on: " + printed("%.0f %% more", store.crowding * 100));
