@@ -77,7 +77,8 @@ void add_options(Parser& parser, Asked& asked) {
   parser.add_option("--servers", asked.servers, "Of a cluster, or of Redlock (default: 3)")
       ->type_name("N")
       ->check(CLI::Range(1, 100));
-  duration("--duration", "Of simulated time; with --check, of real time (default: 5s; 2s)",
+  duration("--duration",
+           "Of simulated time (default: 5s, or a minute); with --check, of real time (2s)",
            work.duration);
   parser.add_option("--seed", work.seed, "The same one gives the same run (default: 1)")
       ->type_name("N");
@@ -149,7 +150,8 @@ int simulate_scale(const Arguments& arguments) {
   if (asked.processes.empty())
     asked.processes = asked.check ? std::vector{16, 64} : std::vector{16, 256, 4096, 10'000};
   if (asked.locks.empty()) asked.locks = {1, 0};
-  if (asked.work.duration == 0s) asked.work.duration = asked.check ? 2s : 5s;
+  const bool given = asked.work.duration != 0s;
+  if (!given) asked.work.duration = asked.check ? 2s : 5s;
 
   std::vector<scale::Store> stores;
   nlohmann::ordered_json json{{"points", nlohmann::json::array()}};
@@ -195,11 +197,18 @@ int simulate_scale(const Arguments& arguments) {
     }
   }
 
+  // Where a wait takes longer than what was looked at, look for longer.
+  const auto see = [&](const scale::Store& store, scale::Workload work) {
+    auto seen = scale::predict(store, work);
+    if (given || seen.longest_wait < work.duration / 4) return seen;
+    work.duration *= 12;
+    return scale::predict(store, work);
+  };
   std::vector<scale::Point> points;
   for (auto& store : stores) {
     adjust(store, asked.work, asked);
     each_size(asked, [&](const scale::Workload& work) {
-      points.push_back({store.name, work, scale::predict(store, work)});
+      points.push_back({store.name, work, see(store, work)});
     });
     asked.work.client_cores = 0;
   }

@@ -33,6 +33,20 @@ void fit(const Store& store, const std::function<void(Duration)>& set, Duration 
   set((low + high) / 2);
 }
 
+/// The best of three.
+std::vector<Crowded> best_crowded(const std::string& url) {
+  auto best = run_crowded(url, {4, 200});
+  for (int i = 1; i < 3; ++i) {
+    const auto again = run_crowded(url, {4, 200});
+    for (std::size_t s = 0; s < best.size(); ++s) {
+      for (const auto time :
+           {&Crowded::join, &Crowded::beat, &Crowded::claim, &Crowded::pass, &Crowded::renew})
+        best[s].*time = std::min(best[s].*time, again[s].*time);
+    }
+  }
+  return best;
+}
+
 Duration slope(const std::vector<Crowded>& seen, Duration Crowded::*time) {
   const auto& few = seen.front();
   const auto& many = seen.back();
@@ -71,7 +85,7 @@ Measured measure(const std::string& url, const std::function<void(const std::str
   Workload line{.processes = 24, .locks = 1, .duration = 1s};
   const auto long_line = note(best_run(url, line));
   say("one, with a long line");
-  const auto crowded = run_crowded(url, {4, 200});
+  const auto crowded = best_crowded(url);
 
   measured.server_here = many.server_seen || store.on_clients;
   const auto sum_of = [&](const Run& run, Duration Run::*cpu) {
@@ -179,7 +193,13 @@ Measured measure(const std::string& url, const std::function<void(const std::str
       store,
       [&](Duration time) {
         for (const auto step : {Step::join, Step::claim, Step::pass, Step::beat}) {
-          store.cost(step).per_record = costs.at(static_cast<std::size_t>(step)).per_record + time;
+          // A file is read and written as a whole; servers find their way by an index.
+          auto& cost = store.cost(step);
+          if (store.on_clients) {
+            cost.per_record = costs.at(static_cast<std::size_t>(step)).per_record + time;
+          } else {
+            cost.per_doubling = time;
+          }
         }
       },
       1ms, on_one(line), long_line.cycles_per_second);

@@ -536,7 +536,10 @@ class Simulation {
   [[nodiscard]] Prediction result() {
     Prediction seen;
     const auto time = static_cast<double>(work_.duration.count());
-    const auto load = [&](Ns busy) { return static_cast<double>(busy) / time; };
+    // What still waits for a core was counted, too.
+    const auto load = [&](Ns busy, int at_once = 1) {
+      return std::min(1.0, static_cast<double>(busy) / time / at_once);
+    };
     const auto per_cycle = [&](std::uint64_t count) {
       return cycles_ == 0 ? 0 : static_cast<double>(count) / static_cast<double>(cycles_);
     };
@@ -553,11 +556,11 @@ class Simulation {
       const int at_once = store_.threads > 0                       ? store_.threads
                           : work_.one_machine || store_.on_clients ? work_.client_cores
                                                                    : store_.cores;
-      if (at_once > 0) seen.server_load = std::max(seen.server_load, load(server.busy) / at_once);
+      if (at_once > 0) seen.server_load = std::max(seen.server_load, load(server.busy, at_once));
       seen.log_load = std::max(seen.log_load, load(server.flush_busy));
     }
     if (store_.on_clients) seen.server_load = 0;
-    if (work_.client_cores > 0) seen.client_load = load(pools_.front().busy()) / work_.client_cores;
+    if (work_.client_cores > 0) seen.client_load = load(pools_.front().busy(), work_.client_cores);
     for (auto& gate : gates_) {
       if (gate.shut) gate.busy += now_ - std::max(gate.shut_since, measured_from_);
       seen.gate_load = std::max(seen.gate_load, load(gate.busy));

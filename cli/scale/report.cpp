@@ -112,10 +112,12 @@ std::vector<std::string> table(const std::vector<Point>& points) {
     // What a client would not wait for, or a lease not outlive.
     if (seen.longest_call > std::chrono::seconds(5)) what += "; calls take over 5 s";
     if (seen.latest_renewal > work.ttl * 2 / 3) what += "; leases are lost";
+    const auto wait = [&, stands = seen.cycles == 0](Duration time) {
+      return stands ? "-" : in_words(time);
+    };
     rows.push_back({store, locks_in_words(work), std::to_string(work.processes),
-                    in_words(seen.cycles_per_second), in_words(seen.mean_wait),
-                    in_words(seen.p99_wait), in_words(seen.messages_per_second),
-                    printed("%.1f", seen.messages_per_cycle()),
+                    in_words(seen.cycles_per_second), wait(seen.mean_wait), wait(seen.p99_wait),
+                    in_words(seen.messages_per_second), printed("%.1f", seen.messages_per_cycle()),
                     printed("%.0f %%", std::max(seen.server_load, seen.log_load) * 100), what});
   }
   return in_columns(rows, 1);
