@@ -5,6 +5,8 @@
 #include <array>
 #include <iostream>
 
+#include "scale/scale.hpp"
+
 namespace cli {
 
 namespace {
@@ -20,6 +22,7 @@ constexpr std::array kPrograms = {
     Program{"speed", "Many want the same locks: who waits how long", simulate_speed},
     Program{"stress", "Everything at once, with kills, and no overlap", simulate_stress},
     Program{"escalation", "A table's lock keeps all of its rows", simulate_escalation},
+    Program{"scale", "A model: more processes and locks than are here", simulate_scale},
 };
 
 void show_help() {

@@ -1,0 +1,230 @@
+// interlock simulate scale: what a store will do with more processes and locks than are here.
+#include "scale/scale.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "interlock/duration.hpp"
+#include "scale/measure.hpp"
+#include "scale/profiles.hpp"
+#include "scale/report.hpp"
+
+namespace cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Asked {
+  std::vector<std::string> profiles{};
+  std::vector<int> processes{};
+  std::vector<int> locks{};
+  scale::Workload work{};
+  std::optional<interlock::Duration> round_trip{};
+  std::optional<interlock::Duration> service_time{};
+  std::optional<int> cores{};
+  std::optional<int> servers{};
+  bool check = false;
+  bool json = false;
+  std::string svg{};
+};
+
+void add_options(Parser& parser, Asked& asked) {
+  auto& work = asked.work;
+  const auto duration = [&](const char* name, const char* what, interlock::Duration& to) {
+    add_duration(parser, name, what, [&to](auto value) { to = value; });
+  };
+  parser
+      .add_option("--profile", asked.profiles,
+                  "Costs as they were measured elsewhere: file, redis, redis-cluster, redlock, "
+                  "postgres, postgres-lease, etcd (default: of --url, else each)")
+      ->type_name("STORE,…")
+      ->delimiter(',');
+  parser.add_option("-p,--processes", asked.processes, "How many (default: 16,256,4096,10000)")
+      ->type_name("N,…")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1'000'000));
+  parser
+      .add_option("-l,--locks", asked.locks,
+                  "How many, to be picked by chance; 0: each process has its own (default: 1,0)")
+      ->type_name("N,…")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 10'000'000));
+  duration("--hold", "How long a lock is held, on average (default: 0s)", work.hold);
+  duration("--think", "How long a process does something else (default: 0s)", work.think);
+  duration("--ttl", "Of a lease (default: 30s)", work.ttl);
+  parser.add_option("--skew", work.skew, "Some locks more often: Zipf's exponent (default: 0)")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 5.0));
+  parser.add_option("--shared", work.shared, "Which part of the locks is shared (default: 0)")
+      ->type_name("PART")
+      ->check(CLI::Range(0.0, 1.0));
+  parser.add_option("--leases", work.leases, "That each process keeps alive besides (default: 0)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 100'000));
+  add_duration(parser, "--round-trip", "To the server and back, instead of what was measured",
+               [&](auto value) { asked.round_trip = value; });
+  add_duration(parser, "--service-time", "Of each call at the server, instead of what was measured",
+               [&](auto value) { asked.service_time = value; });
+  parser
+      .add_option("--cores", asked.cores,
+                  "Of each server; with files, of the one machine (default: as here)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  parser.add_option("--servers", asked.servers, "Of a cluster, or of Redlock (default: 3)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100));
+  duration("--duration",
+           "Of simulated time (default: 5s, or a minute); with --check, of real time (2s)",
+           work.duration);
+  parser.add_option("--seed", work.seed, "The same one gives the same run (default: 1)")
+      ->type_name("N");
+  parser.add_flag("--check", asked.check,
+                  "Start so many real processes on --url as well, and tell the error");
+  parser.add_option("--svg", asked.svg, "Also draw throughput and waits")->type_name("FILE");
+  parser.add_json(asked.json);
+}
+
+void adjust(scale::Store& store, scale::Workload& work, const Asked& asked) {
+  if (asked.round_trip && !store.on_clients) store.one_way = *asked.round_trip / 2;
+  if (asked.service_time) {
+    for (auto& cost : store.costs) cost.fixed = *asked.service_time;
+  }
+  const int cores = asked.cores.value_or(scale::cores_here());
+  store.cores = cores;
+  if (store.on_clients) work.client_cores = cores;
+  if (asked.servers && (store.servers > 1 || store.votes > 1)) {
+    store.servers = *asked.servers;
+    if (store.votes > 1) store.votes = *asked.servers;
+  }
+}
+
+template <class Done>
+void each_size(const Asked& asked, const Done& done) {
+  for (const auto locks : asked.locks) {
+    for (const auto processes : asked.processes) {
+      auto work = asked.work;
+      work.locks = locks;
+      work.processes = processes;
+      done(work);
+    }
+  }
+}
+
+void print(const std::vector<std::string>& lines) {
+  for (const auto& line : lines) std::cout << line << '\n';
+}
+
+std::vector<scale::Checked> check(const std::string& url, const scale::Store& store,
+                                  const Asked& asked) {
+  std::vector<scale::Checked> checks;
+  each_size(asked, [&](const scale::Workload& work) {
+    checks.push_back(
+        {store.name, work, scale::predict(store, scale::here(work)), scale::best_run(url, work)});
+  });
+  return checks;
+}
+
+}  // namespace
+
+int simulate_scale(const Arguments& arguments) {
+  Asked asked;
+  asked.work.duration = 0s;
+  Parser parser(
+      "simulate scale [OPTIONS]",
+      "Predicts what a store does with thousands of processes: throughput, waits, messages, and\n"
+      "what will be short first. With --url, what calls cost is measured on that store, in about\n"
+      "ten seconds and with locks named scale:…; else it is as measured on another machine.",
+      "  interlock simulate scale                              each kind of store\n"
+      "  interlock simulate scale --url redis://db --locks 1000 --hold 20ms --think 1s\n"
+      "  interlock simulate scale --url redis://localhost --check --processes 16,64\n"
+      "  interlock simulate scale --profile redis,etcd --round-trip 500us --svg scale.svg\n");
+  add_options(parser, asked);
+  parser.read(arguments);
+  const bool measures = asked.profiles.empty() && !parser.common.url.empty();
+  if (asked.check && !measures)
+    throw UsageError("--check compares with real processes on a store: give its --url");
+  if (asked.processes.empty())
+    asked.processes = asked.check ? std::vector{16, 64} : std::vector{16, 256, 4096, 10'000};
+  if (asked.locks.empty()) asked.locks = {1, 0};
+  const bool given = asked.work.duration != 0s;
+  if (!given) asked.work.duration = asked.check ? 2s : 5s;
+
+  std::vector<scale::Store> stores;
+  nlohmann::ordered_json json{{"points", nlohmann::json::array()}};
+  if (measures) {
+    const auto url = store_url(parser.common);
+    if (scale::kind_of(url).empty())
+      throw UsageError("there is no model of this store; see: interlock simulate scale --help");
+    const auto measured = scale::measure(url, [&](const std::string& what) {
+      if (!asked.json) std::cerr << "measuring: " << what << '\n';
+    });
+    stores.push_back(measured.store);
+    if (measured.outside > 0.2)
+      complain("warning: something else used " + scale::in_words(measured.outside) +
+               " cores of this machine meanwhile; measure again when it is quiet");
+    if (!measured.server_here)
+      complain(
+          "warning: the server is on another machine, and what a call costs it is estimated "
+          "from what " +
+          std::to_string(8 * scale::cores_here()) + " processes could do");
+    json["costs"] = scale::to_json(measured.store);
+    if (!asked.json) {
+      print(scale::costs_table(measured.store));
+      std::cout << '\n';
+    }
+    if (asked.check) {
+      const auto checks = check(url, measured.store, asked);
+      if (asked.json) {
+        for (const auto& each : checks) json["points"].push_back(scale::to_json(each));
+        std::cout << json.dump(2) << '\n';
+      } else {
+        print(scale::table(checks));
+      }
+      return kOk;
+    }
+  } else {
+    auto names = asked.profiles.empty() ? scale::profile_names() : asked.profiles;
+    for (const auto& name : names) {
+      const auto known = scale::profile_names();
+      if (std::find(known.begin(), known.end(), name) == known.end())
+        throw UsageError("there is no profile \"" + name +
+                         "\"; see: interlock simulate scale --help");
+      stores.push_back(scale::profile(name));
+    }
+  }
+
+  // Where a wait takes longer than what was looked at, look for longer.
+  const auto see = [&](const scale::Store& store, scale::Workload work) {
+    auto seen = scale::predict(store, work);
+    if (given || seen.longest_wait < work.duration / 4) return seen;
+    work.duration *= 12;
+    return scale::predict(store, work);
+  };
+  std::vector<scale::Point> points;
+  for (auto& store : stores) {
+    adjust(store, asked.work, asked);
+    each_size(asked, [&](const scale::Workload& work) {
+      points.push_back({store.name, work, see(store, work)});
+    });
+    asked.work.client_cores = 0;
+  }
+  if (!asked.svg.empty()) {
+    std::ofstream file(asked.svg);
+    file << scale::picture(points);
+    if (!file.flush()) throw Failure(kIo, "can't write " + asked.svg);
+  }
+  if (asked.json) {
+    for (const auto& point : points) json["points"].push_back(scale::to_json(point));
+    std::cout << json.dump(2) << '\n';
+    return kOk;
+  }
+  if (!measures) std::cout << "costs: " << scale::profiles_measured_on() << "\n\n";
+  print(scale::table(points));
+  return kOk;
+}
+
+}  // namespace cli

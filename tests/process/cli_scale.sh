@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# interlock simulate scale: predictions, without a store.
+source "$(dirname "$0")/cli_lib.bash"
+
+scale() { "$INTERLOCK" simulate scale --duration 500ms "$@"; }
+# point JSON N FIELD
+point() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["points"][int(sys.argv[2])][sys.argv[3]])' "$@"; }
+
+it "compares each kind of store"
+expect 0 scale -p 16,64
+for store in file redis redis-cluster redlock postgres postgres-lease etcd; do
+  check grep -Eq "^$store +1 +16 " out
+  check grep -Eq "^$store +own +64 " out
+done
+refute grep -q $'\033' out
+
+it "answers programs, and says the same for the same seed"
+expect 0 scale --profile redis -p 100 -l 10 --hold 1ms --think 20ms --json
+cp out first
+same "$(point first 0 processes)" 100
+same "$(point first 0 locks)" 10
+expect 0 scale --profile redis -p 100 -l 10 --hold 1ms --think 20ms --json
+check cmp -s out first
+expect 0 scale --profile redis -p 100 -l 10 --hold 1ms --think 20ms --json --seed 2
+refute cmp -s out first
+
+it "knows that a slower server does less, and that a cluster does more"
+rate() { scale "$@" -p 500 -l 0 --json >rate.json && point rate.json 0 cycles_per_second | cut -d. -f1; }
+one=$(rate --profile redis)
+check test "$(rate --profile redis --service-time 1ms)" -lt "$((one / 10))"
+check test "$(rate --profile redis-cluster --servers 6)" -gt "$((one * 2))"
+
+it "takes a million locks and ten thousand processes"
+expect 0 scale --profile redis -p 10000 -l 1000000 --think 1s
+contains "$out" "1.0M"
+
+it "draws"
+expect 0 scale --profile redis,etcd -p 4,16,64 -l 1 --svg scale.svg
+check python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("scale.svg")'
+expect 74 scale --profile redis -p 4 -l 1 --svg missing/scale.svg
+
+it "says what makes no sense"
+expect 64 scale --profile oracle
+contains "$err" 'there is no profile "oracle"'
+expect 64 scale --check
+contains "$err" "give its --url"
+expect 64 scale -p 0
+expect 64 scale --hold 5
+expect 64 "$INTERLOCK" simulate
+expect 64 scale --url memory:
+
+finish
