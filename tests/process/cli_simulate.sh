@@ -48,7 +48,7 @@ expect 0 "$INTERLOCK" simulate speed --duration 200ms --processes 1 --threads 1 
 it "ends at Ctrl-C with what it has so far, and lets go of everything"
 "$INTERLOCK" simulate speed --processes 2 --duration 1h >early 2>&1 &
 runs=$!
-eventually grep -q Names early
+eventually grep -qs Names early
 kill -INT "$runs"
 ends "$runs" 130
 contains "$(<early)" "Checks:"
@@ -85,7 +85,7 @@ assert it["cycle"]["count"] > 0 and it["handoff"]["count"] > 0 and it["throughpu
 assert it["cycle"]["p50_us"] <= it["cycle"]["p99_us"] <= it["cycle"]["max_us"], it'
 "$INTERLOCK" bench --duration 1h >early 2>&1 &
 runs=$!
-eventually grep -q Names early
+eventually grep -qs Names early
 kill -INT "$runs"
 ends "$runs" 130
 contains "$(<early)" "acquire"
