@@ -63,7 +63,7 @@ _interlock() {
     simulate)
       choices="--threads --processes --resources --duration --hold --ttl --seed --svg --no-lock --json $common"
       if [[ $cur != -* && $prev == simulate ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "time speed stress escalation" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "time speed stress escalation scale" -- "$cur")
         return
       fi
       ;;
