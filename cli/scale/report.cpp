@@ -40,7 +40,7 @@ std::vector<std::string> in_columns(const std::vector<Row>& rows, std::size_t le
 
 double us(Duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
-std::string percent(double value) { return printed("%+.0f %%", value); }
+std::string percent(double value) { return std::isnan(value) ? "-" : printed("%+.0f %%", value); }
 
 nlohmann::ordered_json of_work(const std::string& store, const Workload& work) {
   return {{"store", store},
@@ -78,7 +78,7 @@ nlohmann::ordered_json of_prediction(const Prediction& seen) {
 }  // namespace
 
 double error_of(double predicted, double measured) {
-  return measured == 0 ? 0 : (predicted / measured - 1) * 100;
+  return measured == 0 ? std::nan("") : (predicted / measured - 1) * 100;
 }
 
 std::string in_words(Duration time) {

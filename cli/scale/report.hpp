@@ -37,7 +37,7 @@ nlohmann::ordered_json to_json(const Store& store);
 /// and number of locks.
 std::string picture(const std::vector<Point>& points);
 
-/// "12 %" too many, "-3 %" too few.
+/// In percent: more than 0 is too many, less is too few; NaN if nothing was measured.
 double error_of(double predicted, double measured);
 std::string in_words(Duration time);  ///< "1.2 ms"
 std::string in_words(double count);   ///< "12.3k"
