@@ -166,10 +166,10 @@ impl Peer {
             size,
         } = self
         {
-            if *size < workers {
-                let larger = pool(url, workers).await?;
-                old.close().await;
-                (*old, *size) = (larger, workers);
+            if *size != workers {
+                let previous = old.clone();
+                tokio::spawn(async move { previous.close().await });
+                (*old, *size) = (pool(url, workers).await?, workers);
             }
         }
         if shared && !matches!(self, Peer::Distkit { .. }) {
