@@ -53,7 +53,9 @@ class Panel {
             const std::function<std::string(double)>& label) const {
     out << "<text class='t' x='" << number(left_) << "' y='" << number(kTop - 16) << "'>" << title_
         << "</text>\n";
-    for (double y = low_y_; y <= high_y_ * 1.01; y *= 10) {
+    const auto decades = std::lround(std::log10(high_y_ / low_y_));
+    for (long i = 0; i <= decades; ++i) {
+      const auto y = low_y_ * std::pow(10, i);
       out << "<path class='g' d='M" << number(left_) << ' ' << number(at_y(y)) << "h"
           << number(kWidth) << "'/><text class='l' text-anchor='end' x='" << number(left_ - 6)
           << "' y='" << number(at_y(y) + 4) << "'>" << label(y) << "</text>\n";
@@ -126,6 +128,7 @@ std::string picture(const std::vector<Point>& points) {
          ".g{stroke:#ddd;fill:none}</style>\n"
       << "<rect width='100%' height='100%' fill='#fff'/>\n";
   Panel(kLeft, "acquire + release, per second", rates).draw(out, rates, [](double value) {
+    if (value < 0.99) return number(value);
     return value < 1000 ? std::to_string(static_cast<long>(value))
                         : std::to_string(static_cast<long>(value / 1000)) + "k";
   });
@@ -138,7 +141,7 @@ std::string picture(const std::vector<Point>& points) {
       });
   for (std::size_t i = 0; i < rates.size(); ++i) {
     const auto x = kLeft + static_cast<double>(i % 5) * 180;
-    const auto y = kTop + kHeight + 56 + 20 * static_cast<double>(i / 5);
+    const auto y = kTop + kHeight + 56 + 20 * std::floor(static_cast<double>(i) / 5);
     out << "<rect x='" << number(x) << "' y='" << number(y - 10)
         << "' width='14' height='10' fill='" << kColours.at(i % kColours.size())
         << "'/><text class='l' x='" << number(x + 20) << "' y='" << number(y) << "'>"

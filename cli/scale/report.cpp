@@ -125,11 +125,13 @@ std::vector<std::string> table(const std::vector<Point>& points) {
 
 std::vector<std::string> table(const std::vector<Checked>& checks) {
   std::vector<Row> rows{{"STORE", "LOCKS", "PROCESSES", "", "PREDICTED", "MEASURED", "ERROR", ""}};
-  for (const auto& [store, work, predicted, measured] : checks) {
+  for (const auto& check : checks) {
+    const auto& predicted = check.predicted;
+    const auto& measured = check.measured;
     const auto add = [&](const char* what, const std::string& a, const std::string& b,
                          double error) {
-      rows.push_back({store, locks_in_words(work), std::to_string(work.processes), what, a, b,
-                      percent(error), ""});
+      rows.push_back({check.store, locks_in_words(check.work), std::to_string(check.work.processes),
+                      what, a, b, percent(error), ""});
     };
     const auto wait = [&](const char* what, Duration a, Duration b) {
       add(what, in_words(a), in_words(b), error_of(us(a), us(b)));
