@@ -14,15 +14,5 @@ TEST_F(RulesTest, TheScriptsAnswerLikeTheLockTable) {
   });
 }
 
-TEST(RedlockRulesTest, ItsScriptsAnswerLikeTheLockTable) {
-  const std::array<servers::RedisServer, 3> nodes;
-  int opened = 0;
-  const auto open = [&] {
-    return stores::open("redlock://" + nodes[0].address() + "," + nodes[1].address() + "," +
-                        nodes[2].address() + "?prefix=walk" + std::to_string(++opened) + ":");
-  };
-  rules_walk::walk(open, true);
-}
-
 }  // namespace
 }  // namespace interlock::redis_tests
