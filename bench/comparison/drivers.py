@@ -16,6 +16,7 @@ PEERS = {
     "file": [("interlock", "cpp"), ("flock", "python"), ("filelock", "python"), ("portalocker", "python")],
     "memory": [("interlock", "cpp"), ("timed_mutex", "cpp"), ("shared_timed_mutex", "cpp"), ("absl", "cpp")],
 }
+WARM_UP = 0.3  # seconds
 FLOORS = {"hiredis", "grpc", "libpq"}
 TITLES = {
     "interlock": "Interlock", "interlock_lease": "Interlock, mode=lease", "hiredis": "bare hiredis", "redsync": "redsync (Go)", "redisson": "Redisson (Java)",
@@ -114,6 +115,11 @@ class Contender:
             ready = driver.hear(60)
             self.words, self.version = ready["settings"], ready["version"]
             self.only = not ready.get("best", True)
+        # Some languages get fast only after a while.
+        for number, driver in enumerate(new):
+            driver.tell(do="work", name=f"warm-up-{number}", distinct=True, workers=1, seconds=WARM_UP)
+        for driver in new:
+            driver.hear(60)
         self.crowd += new
         return self.crowd[:count]
 

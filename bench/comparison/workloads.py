@@ -157,7 +157,7 @@ def held(count):
         try:
             around.server.forget()
             before = around.server.memory()
-            empty = driver.ask(do="work", name=around.name(), most=1, seconds=5)
+            empty = driver.ask(do="work", name=around.name(), workers=1, most=1, seconds=5)
             done = driver.ask(do="hold", name=around.name(), count=count, ttl_ms=120_000, seconds=120)
             figures = {"us": done["last_us"], "client_bytes": 1024 * (done["rss_kb"] - empty["rss_kb"]) / count}
             if before is not None:
@@ -176,7 +176,7 @@ def death(contender, around):
     holder, heir = contender.fresh(), contender.fresh()
     try:
         holder.ask(do="hold", name=name, count=1, ttl_ms=TTL_OF_THE_DEAD)
-        heir.tell(do="work", name=f"{name}-0", most=1, seconds=60, ttl_ms=TTL_OF_THE_DEAD, records=True)
+        heir.tell(do="work", name=f"{name}-0", workers=1, most=1, seconds=60, ttl_ms=TTL_OF_THE_DEAD, records=True)
         time.sleep(0.5)
         killed = time.time()
         holder.process.send_signal(signal.SIGKILL)
