@@ -66,7 +66,6 @@ Store::AskPtr Store::make_ask(const Claim& claim, bool queue, Call& call, Reply 
 }
 
 void Store::failed(const AskPtr& ask, const Failure& failure, Call call) {
-  leave_lane(ask);
   if (failure.kind == Failure::Kind::no_lease) {
     for (const auto lease : {ask->lease, ask->waiters_lease, ask->recalls_lease})
       leases_.forget(lease);

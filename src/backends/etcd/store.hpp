@@ -55,7 +55,7 @@ class Store final : public Backend {
 
   // store_acquire.cpp
   void begin(const AskPtr& ask, Call call);
-  void leave_lane(const AskPtr& ask);
+  void leave_lane(Ask& ask);
   void take_or_queue(const AskPtr& ask, Call call);
   void still_in_line(const AskPtr& ask, const Wait& wait, Call call);
   /// The one ahead has been granted, and is in the way as it was.

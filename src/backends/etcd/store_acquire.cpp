@@ -72,6 +72,11 @@ void Store::begin(const AskPtr& ask, Call call) {
       !book_.knows(ask->claim.owner)) {
     return lane_.enter(ask->claim.parts.front().resource, [this, ask, call] {
       ask->in_lane = true;
+      // Until it has its answer: whatever that takes, nobody of the lane comes between.
+      ask->reply = [this, in_lane = ask.get(), reply = std::move(ask->reply)](Answer answer) {
+        leave_lane(*in_lane);
+        reply(std::move(answer));
+      };
       begin(ask, call);
     });
   }
@@ -81,7 +86,7 @@ void Store::begin(const AskPtr& ask, Call call) {
     const auto& owner = ask->claim.owner;
     if (book_.take_doubt(owner) || ask->in_doubt) return recall_and_decide(ask, now_on);
     if (const auto wait = ask->queue ? book_.wait(owner, BootClock::now()) : std::nullopt) {
-      leave_lane(ask);
+      leave_lane(*ask);
       return still_in_line(ask, *wait, now_on);
     }
     if (!simple) return look(ask, now_on);
@@ -95,8 +100,8 @@ void Store::begin(const AskPtr& ask, Call call) {
   leases_.for_holder(ask->claim.ttl, call, go);
 }
 
-void Store::leave_lane(const AskPtr& ask) {
-  if (std::exchange(ask->in_lane, false)) lane_.leave(ask->claim.parts.front().resource);
+void Store::leave_lane(Ask& ask) {
+  if (std::exchange(ask.in_lane, false)) lane_.leave(ask.claim.parts.front().resource);
 }
 
 // The short way: nobody is there, and it is ours. Else we are in line by the time we know.
@@ -115,7 +120,6 @@ void Store::take_or_queue(const AskPtr& ask, Call call) {
       ask,
       transaction(std::move(free), seats(*ask, Seat::holds, ask->lease, now), std::move(otherwise)),
       call, once(ask, [this, ask](const wire::TxnResponse& response, Call now_on) {
-        leave_lane(ask);
         if (response.succeeded()) return granted(ask, response, make_hold(*ask), ask->claim.ttl);
         decide(ask, response, now_on);
       }));
@@ -130,7 +134,6 @@ Then<wire::TxnResponse> Store::once(const AskPtr& ask, Answered then) {
 
 void Store::recall_and_decide(const AskPtr& ask, Call call) {
   recall(ask, call, [this, ask](const wire::TxnResponse& response, Call now_on) {
-    leave_lane(ask);
     decide(ask, response, now_on);
   });
 }
