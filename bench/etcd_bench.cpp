@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "bare/etcd.hpp"
+#include "crowd.hpp"
 #include "figure.hpp"
 #include "interlock/interlock.hpp"
 #include "servers/etcd_server.hpp"
@@ -17,17 +18,11 @@ namespace {
 
 using namespace interlock;
 using bench::BareEtcd;
+using bench::per_cycle;
 using namespace std::chrono_literals;
 
 constexpr int kThreads = 64;
 constexpr int kCycles = 100;
-
-double per_cycle(int cycles, const std::function<void()>& cycle) {
-  return bench::nanoseconds([&] {
-           for (int i = 0; i < cycles; ++i) cycle();
-         }) /
-         cycles;
-}
 
 void show_cycle(const Client& locks, BareEtcd& bare) {
   const Mutex mutex(locks, "cycle", {.label = "a label of usual length"});

@@ -1,6 +1,4 @@
 // interlock simulate scale: what a store will do with more processes and locks than are here.
-#include "scale/scale.hpp"
-
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -11,6 +9,7 @@
 #include "scale/measure.hpp"
 #include "scale/profiles.hpp"
 #include "scale/report.hpp"
+#include "simulate.hpp"
 
 namespace cli {
 

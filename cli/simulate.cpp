@@ -5,8 +5,6 @@
 #include <array>
 #include <iostream>
 
-#include "scale/scale.hpp"
-
 namespace cli {
 
 namespace {
