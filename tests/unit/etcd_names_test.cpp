@@ -13,14 +13,14 @@ using namespace std::chrono_literals;
 
 TEST(EtcdKeys, AKeyIsTakenApartAgain) {
   const Keys keys("p/");
-  const auto key = keys.key("a/b c", Seat::waits, "chair.7");
+  const auto key = keys.key("a/b c", Letter::waits, "chair.7");
   EXPECT_EQ(key, "p/a/b c\twchair.7");
   const auto place = keys.parse(key);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->resource, "a/b c");
-  EXPECT_EQ(place->seat, Seat::waits);
+  EXPECT_EQ(place->letter, Letter::waits);
   EXPECT_EQ(place->chair, "chair.7");
-  for (const auto* other : {"", "p/", "p/a", "q/a\thx", "p/a\t", "p/a\th", "p/\thx", "p/a\txx"})
+  for (const auto* other : {"", "p/", "p/a", "q/a\thx", "p/a\t", "p/a\th", "p/\thx", "p/a\tzz"})
     EXPECT_FALSE(keys.parse(other)) << other;
 }
 
@@ -30,12 +30,15 @@ TEST(EtcdKeys, ARowHasAllKeysOfAResourceAndNoOthers) {
     return range.begin <= key && key < range.end;
   };
   const auto row = keys.row("a");
-  for (const auto seat : {Seat::holds, Seat::waits})
-    EXPECT_TRUE(inside(row, keys.key("a", seat, "x")));
+  for (const auto letter :
+       {Letter::holds, Letter::shares, Letter::hurries, Letter::waits, Letter::reads}) {
+    const auto key = keys.key("a", letter, "x");
+    EXPECT_TRUE(inside(row, key));
+    EXPECT_EQ(keys.parse(key)->letter, letter);
+    EXPECT_EQ(inside(keys.holders("a"), key), seat_of(letter) == Seat::holds);
+  }
   for (const auto* other : {"aa", "a/b", "a b", "A", "b", "a!"})
-    EXPECT_FALSE(inside(row, keys.key(other, Seat::holds, "x"))) << other;
-  EXPECT_TRUE(inside(keys.holders("a"), keys.key("a", Seat::holds, "x")));
-  EXPECT_FALSE(inside(keys.holders("a"), keys.key("a", Seat::waits, "x")));
+    EXPECT_FALSE(inside(row, keys.key(other, Letter::holds, "x"))) << other;
 }
 
 // A claim's parts are sorted, and wide claims read from the first row to the last.
@@ -49,8 +52,8 @@ TEST(EtcdKeys, RowsAreOrderedAsTheirNamesAre) {
 TEST(EtcdKeys, ThereIsNoPrefixThatEndsBeforeItBegins) {
   EXPECT_EQ(Keys("").all("").begin, std::string(1, '\0'));
   EXPECT_LT(Keys("p/").all("").begin, Keys("p/").all("").end);
-  EXPECT_LE(Keys("p/").all("\u00e4").begin, Keys("p/").key("\u00e4b", Seat::holds, "x"));
-  EXPECT_GT(Keys("p/").all("\u00e4").end, Keys("p/").key("\u00e4b", Seat::holds, "x"));
+  EXPECT_LE(Keys("p/").all("\u00e4").begin, Keys("p/").key("\u00e4b", Letter::holds, "x"));
+  EXPECT_GT(Keys("p/").all("\u00e4").end, Keys("p/").key("\u00e4b", Letter::holds, "x"));
 }
 
 TEST(EtcdRecords, AreReadAsTheyWereWritten) {

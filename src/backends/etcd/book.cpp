@@ -16,7 +16,9 @@ void Book::put(Hold hold) {
   const std::lock_guard lock(mutex_);
   const auto owner = hold.claim.owner;
   waits_.erase(owner);
-  if (!hold.claim.instead_of.empty()) holds_.erase(hold.claim.instead_of);
+  // It takes over once: what has that name later is another hold.
+  if (!hold.claim.instead_of.empty() && !holds_.contains(owner))
+    holds_.erase(hold.claim.instead_of);
   holds_[owner] = std::move(hold);
 }
 

@@ -26,9 +26,9 @@ struct Hold {
 /// A claim in line.
 struct Wait {
   Claim claim{};
-  std::string key{};  ///< one of its own
-  std::int64_t created = 0;
-  std::int64_t seen = 0;  ///< at this revision it looked
+  std::vector<std::string> keys{};  ///< its own
+  std::int64_t created = 0;         ///< all of them
+  std::int64_t seen = 0;            ///< at this revision it looked
   TimePoint asked{};
   std::uint32_t place = 0;
   /// Whom it waits for: while that key stands as it is, nothing has changed.

@@ -28,7 +28,7 @@ EtcdGuard etcd_guard(const Lease& lease, std::string_view resource, std::string_
         "this lease has slots of a semaphore, and a guard is for one that holds alone; take a "
         "mutex");
   return {
-      .key = etcd::Keys(std::string(prefix)).key(name, etcd::Seat::holds, etcd::Keys::kExclusive),
+      .key = etcd::Keys(std::string(prefix)).key(name, etcd::Letter::holds, etcd::Keys::kExclusive),
       .create_revision = static_cast<std::int64_t>(lease.fence(name).value)};
 }
 

@@ -14,8 +14,8 @@ std::string join(std::string_view prefix, std::string_view resource, std::string
 
 }  // namespace
 
-std::string Keys::key(std::string_view resource, Seat seat, std::string_view chair) const {
-  return join(prefix_, resource, std::string{kTab, static_cast<char>(seat)}).append(chair);
+std::string Keys::key(std::string_view resource, Letter letter, std::string_view chair) const {
+  return join(prefix_, resource, std::string{kTab, static_cast<char>(letter)}).append(chair);
 }
 
 std::string Keys::recall(std::string_view client) const { return join(prefix_, "\tr", client); }
@@ -24,8 +24,10 @@ Range Keys::row(std::string_view resource) const {
   return {join(prefix_, resource, "\t"), join(prefix_, resource, "\n")};
 }
 
-Range Keys::holders(std::string_view resource) const {
-  return {join(prefix_, resource, "\th"), join(prefix_, resource, "\ti")};
+Range Keys::range(std::string_view resource, Letter first, Letter last) const {
+  return {
+      join(prefix_, resource, std::string{kTab, static_cast<char>(first)}),
+      join(prefix_, resource, std::string{kTab, static_cast<char>(static_cast<char>(last) + 1)})};
 }
 
 Range Keys::all(std::string_view name_prefix) const {
@@ -42,11 +44,10 @@ std::optional<Place> Keys::parse(std::string_view key) const {
   key.remove_prefix(prefix_.size());
   const auto tab = key.find(kTab);
   if (tab == std::string_view::npos || tab == 0 || tab + 2 >= key.size()) return std::nullopt;
-  const char seat = key[tab + 1];
-  if (seat != static_cast<char>(Seat::holds) && seat != static_cast<char>(Seat::waits))
-    return std::nullopt;
+  constexpr std::string_view kLetters = "hsvwx";
+  if (kLetters.find(key[tab + 1]) == std::string_view::npos) return std::nullopt;
   return Place{.resource = key.substr(0, tab),
-               .seat = static_cast<Seat>(seat),
+               .letter = static_cast<Letter>(key[tab + 1]),
                .chair = key.substr(tab + 2)};
 }
 

@@ -13,6 +13,10 @@ void Rows::only(const Claim& claim) {
 
 void Rows::add(const wire::TxnResponse& response) {
   revision_ = response.header().revision();
+  each_range(response, [this](const wire::RangeResponse& range) {
+    unread_ +=
+        static_cast<std::uint32_t>(std::max<std::int64_t>(range.count() - range.kvs_size(), 0));
+  });
   each_key(response, [this](const wire::KeyValue& kv) {
     last_written_ = std::max(last_written_, kv.mod_revision());
     const auto place = keys_.parse(kv.key());
@@ -31,17 +35,17 @@ void Rows::add(const wire::TxnResponse& response) {
     }
     Entry entry{.key = kv.key(),
                 .record = std::move(value.record),
-                .seat = place->seat,
+                .letter = place->letter,
                 .stronger = value.stronger,
                 .created = kv.create_revision(),
                 .written = kv.mod_revision()};
     auto& record = entry.record;
     if (record.fence == 0) record.fence = static_cast<std::uint64_t>(entry.created);
     // Whoever waits is there while its key is: its client takes it away, or the client's lease.
-    record.expires = entry.seat == Seat::waits
+    record.expires = entry.seat() == Seat::waits
                          ? TimePoint::max()
                          : sightings_.see(kv.key(), entry.written, kv.value(), now_) + value.ttl;
-    record.origin.home = static_cast<std::uint64_t>(entry.seat);
+    record.origin.home = static_cast<std::uint64_t>(entry.seat());
     row->second.push_back(std::move(entry));
   });
 }
@@ -54,15 +58,22 @@ const Rows::Row& Rows::row(std::string_view resource) const {
 
 const Entry* Rows::find(std::string_view resource, Seat seat, const Owner& owner) const {
   for (const auto& entry : row(resource)) {
-    if (entry.seat == seat && entry.record.owner == owner) return &entry;
+    if (entry.seat() == seat && entry.record.owner == owner) return &entry;
   }
   return nullptr;
 }
 
-std::int64_t Rows::last_written(std::string_view resource) const {
+const Entry* Rows::with_fence(std::string_view resource, std::uint64_t fence) const {
+  for (const auto& entry : row(resource)) {
+    if (entry.seat() == Seat::holds && entry.record.fence == fence) return &entry;
+  }
+  return nullptr;
+}
+
+std::int64_t Rows::last_written(std::string_view resource, Letter last_letter) const {
   std::int64_t last = 0;
   for (const auto& entry : row(resource)) {
-    if (entry.seat == Seat::holds) last = std::max(last, entry.written);
+    if (entry.letter <= last_letter) last = std::max(last, entry.written);
   }
   return last;
 }
@@ -101,12 +112,12 @@ LockTable Rows::table() const {
     // Somebody who asks for another kind stands in line until it knows that it can't. What counts
     // is who was here first.
     const auto& first = *std::min_element(row.begin(), row.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.seat != Seat::holds, a.created) <
-             std::pair(b.seat != Seat::holds, b.created);
+      return std::pair(a.seat() != Seat::holds, a.created) <
+             std::pair(b.seat() != Seat::holds, b.created);
     });
     for (const auto& entry : row) {
       if (!one_kind(first, entry)) continue;
-      if (entry.seat == Seat::holds) {
+      if (entry.seat() == Seat::holds) {
         table.restore_holder(resource, entry.record);
         continue;
       }
@@ -126,13 +137,13 @@ Rows::Change Rows::change(const LockTable& table, const Claim& claim, const std:
     const auto& holders = table.rows().at(part.resource).holders;
     const auto& record = *std::find_if(holders.begin(), holders.end(),
                                        [&](const Record& one) { return one.owner == claim.owner; });
-    if (!claim.instead_of.empty()) {
+    const auto* before = find(part.resource, Seat::holds, claim.owner);
+    if (!claim.instead_of.empty() && before == nullptr) {
       if (const auto* old = find(part.resource, Seat::holds, claim.instead_of))
         change.ops.push_back(erase(old->key));
     }
     Value value{.record = record, .ttl = record.expires - now_};
-    const auto* before = find(part.resource, Seat::holds, claim.owner);
-    auto key = keys_.key(part.resource, Seat::holds, Keys::kExclusive);
+    auto key = keys_.key(part.resource, Letter::holds, Keys::kExclusive);
     const auto& all = row(part.resource);
     // Taken by the same identity; or by the one that this takes over from, and a key can't be
     // deleted and written in one step.
@@ -143,7 +154,7 @@ Rows::Change Rows::change(const LockTable& table, const Claim& claim, const std:
       if (static_cast<std::uint64_t>(before->created) == record.fence)
         value.record.fence = 0;  // the key says so
     } else if (part.mode != Mode::exclusive || taken) {
-      key = keys_.key(part.resource, Seat::holds, chair);
+      key = keys_.key(part.resource, holders_letter(part.mode), chair);
     }
     change.ops.push_back(put(key, encode(value, now_), lease));
     change.keys.push_back(std::move(key));
@@ -186,7 +197,7 @@ std::optional<Rows::Ahead> Rows::ahead(const LockTable& table, const Claim& clai
       if (part.mode != Mode::slots && !same_identity(record)) {
         const auto chair =
             record.mode == Mode::exclusive ? Keys::kExclusive : keys_.parse(entry.key)->chair;
-        ahead.key->next = keys_.key(part.resource, Seat::holds, chair);
+        ahead.key->next = keys_.key(part.resource, holders_letter(record.mode), chair);
       }
       return ahead;
     }

@@ -21,10 +21,12 @@ namespace interlock::etcd {
 struct Entry {
   std::string key{};
   Record record{};
-  Seat seat = Seat::holds;
+  Letter letter = Letter::holds;
   bool stronger = false;
   std::int64_t created = 0;
   std::int64_t written = 0;
+
+  [[nodiscard]] Seat seat() const { return seat_of(letter); }
 };
 
 class Rows {
@@ -43,10 +45,15 @@ class Rows {
   /// The state is that of this revision.
   [[nodiscard]] std::int64_t revision() const noexcept { return revision_; }
   [[nodiscard]] const Entry* find(std::string_view resource, Seat seat, const Owner& owner) const;
-  /// When a holder of the resource was last written; 0: there is none.
-  [[nodiscard]] std::int64_t last_written(std::string_view resource) const;
+  /// A holder that has it.
+  [[nodiscard]] const Entry* with_fence(std::string_view resource, std::uint64_t fence) const;
+  /// When a holder with one of these letters was last written; 0: there is none.
+  [[nodiscard]] std::int64_t last_written(std::string_view resource, Letter last_letter) const;
   /// The same for all keys that were read.
   [[nodiscard]] std::int64_t last_written() const noexcept { return last_written_; }
+
+  /// So many waiters were counted, but not read.
+  [[nodiscard]] std::uint32_t unread() const noexcept { return unread_; }
 
   /// A table with these rows. It gives fence 0 to what gets the revision of its transaction.
   [[nodiscard]] LockTable table() const;
@@ -85,6 +92,7 @@ class Rows {
   const TimePoint now_;
   std::int64_t revision_ = 0;
   std::int64_t last_written_ = 0;
+  std::uint32_t unread_ = 0;
   bool all_ = true;
   bool pass_over_ = false;
   std::map<std::string, Row, std::less<>> rows_;

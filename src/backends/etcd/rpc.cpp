@@ -29,6 +29,8 @@ constexpr Duration kTick = std::chrono::milliseconds(250);
 constexpr Duration kSlowCalls = std::chrono::milliseconds(5);
 // A member that has not answered by then is not the one to ask, if there is another.
 constexpr Duration kLeastPatience = std::chrono::milliseconds(300);
+// So often a call is sent once more if the connection ends beneath it.
+constexpr std::size_t kReconnects = 2;
 
 std::chrono::system_clock::time_point wall(TimePoint time) {
   const auto left = std::min<Duration>(time - BootClock::now(), std::chrono::hours(24));
@@ -258,6 +260,12 @@ class Rpc::Impl {
   void answered(std::shared_ptr<Job<Request, Response>> job, std::size_t member,
                 const grpc::Status& status, Response response);
 
+  /// A connection ended, as etcd ends one now and then, and not for want of a server.
+  [[nodiscard]] bool opens_again(std::size_t member, const grpc::Status& status) {
+    return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+           channels_[member]->GetState(false) != GRPC_CHANNEL_TRANSIENT_FAILURE;
+  }
+
   /// Gives up a member; its streams end, and begin anew elsewhere.
   void leave(std::size_t member) {
     if (channels_.size() < 2) return;
@@ -417,7 +425,8 @@ void Rpc::Impl::answered(std::shared_ptr<Job<Request, Response>> job, std::size_
         BootClock::now() - job->sent >= kLeastPatience)
       leave(member);
     job->repeated = true;
-    if (++job->tries < channels_.size() && BootClock::now() < job->call.deadline && !stopping_)
+    const auto most = channels_.size() + (opens_again(member, status) ? kReconnects : 0);
+    if (++job->tries < most && BootClock::now() < job->call.deadline && !stopping_)
       return attempt(std::move(job));
   }
   job->then(

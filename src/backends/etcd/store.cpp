@@ -254,7 +254,7 @@ void Store::give_back(const AskPtr& ask, Call call) {
 
 void Store::release_wait(const AskPtr& ask, const Wait& wait, Call call) {
   Ops ops;
-  for (const auto& key : keys_of(ask->claim, Seat::waits))
+  for (const auto& key : wait.keys)
     ops.push_back(only_if({created(key, wait.created)}, {erase(key)}));
   send_bundled(ask, transaction({}, std::move(ops)), call,
                handle(ask, [this, ask](const Txn& outcome, Call now_on) {
@@ -352,10 +352,12 @@ void Store::inspect(const Query& query, Call call, Report report) {
 void Store::check(const Owner& owner, const Target& target) {
   if (!target.range.end.empty()) return sink_(owner);
   const Call call{.deadline = BootClock::now() + traits_.call_timeout};
-  rpc_.txn(transaction({created(target.range.begin, target.created)}, {}), call,
-           [this, owner](const Txn& outcome, Call) {
-             if (!outcome.failure && !outcome.response.succeeded()) sink_(owner);
-           });
+  bundler_.txn({}, transaction({created(target.range.begin, target.created)}, {}), call,
+               [this, owner](const Txn& outcome, Call) {
+                 if (outcome.failure || outcome.response.succeeded()) return;
+                 watcher_.unwatch(owner);
+                 sink_(owner);
+               });
 }
 
 void Store::tick() {

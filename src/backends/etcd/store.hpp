@@ -58,15 +58,19 @@ class Store final : public Backend {
   void leave_lane(Ask& ask);
   void take_or_queue(const AskPtr& ask, Call call);
   void still_in_line(const AskPtr& ask, const Wait& wait, Call call);
+  [[nodiscard]] std::vector<wire::Compare> same(const Wait& wait) const;
+  /// Something has changed for it, or it can't be told: takes it, if it is its turn.
+  void my_turn(const AskPtr& ask, const Wait& wait, Call call);
+  void same_place(const AskPtr& ask, const Wait& wait, const wire::TxnResponse& response);
   /// The one ahead has been granted, and is in the way as it was.
-  void now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnResponse& response,
-                         Call call);
+  void now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnResponse& response);
   void look(const AskPtr& ask, Call call);
   /// For a request that makes keys. If an earlier copy of it may be on its way, what came of this
   /// one is not what will be: the copies are recalled, and it is decided anew.
   [[nodiscard]] Then<wire::TxnResponse> once(const AskPtr& ask, Answered then);
   void recall_and_decide(const AskPtr& ask, Call call);
-  void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call);
+  /// `whole`: if not, only the end of the line was read, and the rest was counted.
+  void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call, bool whole = true);
   void out_of_time(const AskPtr& ask, Call call);
   void commit(const AskPtr& ask, const Rows& rows, const LockTable& table, const Answer& answer,
               Call call);
@@ -74,6 +78,23 @@ class Store final : public Backend {
   void leave_line(const AskPtr& ask, const std::vector<const Entry*>& places, Call call,
                   std::function<void(Call)> then);
   void queued(const AskPtr& ask, const Rows& rows, const LockTable& table, Answer answer);
+  // What is known of a claim by letters alone, without reading the rows. README.md says why.
+  /// It waits in order of arrival, and for nobody but those in its way.
+  [[nodiscard]] static bool plain(const Claim& claim);
+  [[nodiscard]] static bool shares_alike(const Claim& claim, const Part& part);
+  /// Nobody is there who would be in the way, and nothing of its own.
+  [[nodiscard]] std::vector<wire::Compare> free_for(const Ask& ask);
+  /// No holder is in the way, and its seat is free.
+  [[nodiscard]] std::vector<wire::Compare> no_holder(const Ask& ask);
+  /// It is where it was, and nobody ahead is in the way. Of those behind whom it would wait, all
+  /// came later; or (`nobody`, only if it shares) there is none.
+  [[nodiscard]] std::vector<wire::Compare> first_in_line(const Claim& claim, const Wait& wait,
+                                                         bool nobody) const;
+  /// Somebody is ahead of a claim that comes now, and it is enough to know who is the last one.
+  [[nodiscard]] std::vector<wire::Compare> behind_somebody(const Ask& ask);
+  [[nodiscard]] Ops end_of_line(const Claim& claim) const;
+  /// That is so for this claim.
+  [[nodiscard]] bool brief(const Ask& ask) const;
   /// One key for each part, as long as nobody else is there.
   [[nodiscard]] std::vector<std::string> keys_of(const Claim& claim, Seat seat);
   [[nodiscard]] Ops seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now);

@@ -6,14 +6,129 @@
 
 namespace interlock::etcd {
 
+namespace {
+
+// Claims on more than this are decided over what was read.
+constexpr std::size_t kFew = 4;
+
+// Of the transaction that is the last operation.
+bool last_held(const wire::TxnResponse& response) {
+  return response.responses().rbegin()->response_txn().succeeded();
+}
+
+void append(std::vector<wire::Compare>& all, std::vector<wire::Compare> more) {
+  for (auto& one : more) all.push_back(std::move(one));
+}
+
+}  // namespace
+
 std::vector<std::string> Store::keys_of(const Claim& claim, Seat seat) {
   const auto chair = chairs_.of(claim.owner);
   std::vector<std::string> keys;
+  const bool hurries = claim.priority != 0 || !claim.instead_of.empty();
   for (const auto& part : claim.parts) {
-    const bool first = seat == Seat::holds && part.mode == Mode::exclusive;
-    keys.push_back(keys_.key(part.resource, seat, first ? Keys::kExclusive : chair));
+    if (seat == Seat::holds) {
+      const bool alone = part.mode == Mode::exclusive;
+      keys.push_back(
+          keys_.key(part.resource, holders_letter(part.mode), alone ? Keys::kExclusive : chair));
+      continue;
+    }
+    const auto letter = part.mode == Mode::shared ? Letter::reads : Letter::waits;
+    keys.push_back(keys_.key(part.resource, hurries ? Letter::hurries : letter, chair));
   }
   return keys;
+}
+
+bool Store::plain(const Claim& claim) {
+  const auto free_to_share = [&](const Part& part) {
+    return part.mode != Mode::shared || shares_alike(claim, part);
+  };
+  return claim.priority == 0 && claim.instead_of.empty() && claim.parts.size() <= kFew &&
+         std::all_of(claim.parts.begin(), claim.parts.end(), free_to_share);
+}
+
+// An identity that shares it already gets its own fence back: that has to be read.
+bool Store::shares_alike(const Claim& claim, const Part& part) {
+  return part.mode == Mode::shared && claim.who->identity.empty();
+}
+
+std::vector<wire::Compare> Store::free_for(const Ask& ask) {
+  const auto& claim = ask.claim;
+  const auto holds = keys_of(claim, Seat::holds);
+  const auto waits = keys_of(claim, Seat::waits);
+  std::vector<wire::Compare> all{not_recalled(ask)};
+  for (std::size_t i = 0; i < claim.parts.size(); ++i) {
+    const auto& part = claim.parts[i];
+    if (claim.parts.size() > kFew || !shares_alike(claim, part)) {
+      all.push_back(none(keys_.row(part.resource)));
+      continue;
+    }
+    all.push_back(none(keys_.range(part.resource, Letter::holds)));
+    all.push_back(none(keys_.range(part.resource, Letter::hurries, Letter::waits)));
+    all.push_back(created(holds[i], 0));
+    all.push_back(created(waits[i], 0));
+  }
+  return all;
+}
+
+std::vector<wire::Compare> Store::no_holder(const Ask& ask) {
+  const auto& claim = ask.claim;
+  const auto holds = keys_of(claim, Seat::holds);
+  std::vector<wire::Compare> all;
+  for (std::size_t i = 0; i < claim.parts.size(); ++i) {
+    const auto& part = claim.parts[i];
+    if (!shares_alike(claim, part)) {
+      all.push_back(none(keys_.holders(part.resource)));
+      continue;
+    }
+    all.push_back(none(keys_.range(part.resource, Letter::holds)));
+    all.push_back(created(holds[i], 0));
+  }
+  return all;
+}
+
+std::vector<wire::Compare> Store::first_in_line(const Claim& claim, const Wait& wait,
+                                                bool nobody) const {
+  std::vector<wire::Compare> all;
+  for (const auto& key : wait.keys) all.push_back(created(key, wait.created));
+  for (const auto& part : claim.parts) {
+    all.push_back(none(keys_.range(part.resource, Letter::hurries)));
+    const auto those = keys_.range(part.resource, Letter::waits);
+    if (part.mode != Mode::shared) {
+      // It is one of them itself.
+      all.push_back(created_after(keys_.range(part.resource, Letter::waits, Letter::reads),
+                                  wait.created - 1));
+    } else {
+      all.push_back(nobody ? none(those) : created_after(those, wait.created));
+    }
+  }
+  return all;
+}
+
+std::vector<wire::Compare> Store::behind_somebody(const Ask& ask) {
+  const auto& part = ask.claim.parts.front();
+  auto all = not_in_line(ask);
+  all.push_back(none(keys_.range(part.resource, Letter::hurries)));
+  const auto last = part.mode == Mode::shared ? Letter::waits : Letter::reads;
+  all.push_back(created_after(keys_.range(part.resource, Letter::waits, last), 0));
+  return all;
+}
+
+// Its own place is read as well.
+Ops Store::end_of_line(const Claim& claim) const {
+  const auto& part = claim.parts.front();
+  if (part.mode == Mode::shared) {
+    return {read_last(keys_.range(part.resource, Letter::waits), 1),
+            read_last(keys_.range(part.resource, Letter::reads), 1)};
+  }
+  return {read_last(keys_.range(part.resource, Letter::waits, Letter::reads), 2)};
+}
+
+// An owner that holds it has to be told so.
+bool Store::brief(const Ask& ask) const {
+  const auto& claim = ask.claim;
+  return ask.queue && claim.parts.size() == 1 && plain(claim) && claim.who->identity.empty() &&
+         !book_.hold(claim.owner);
 }
 
 Ops Store::seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now) {
@@ -108,20 +223,26 @@ void Store::leave_lane(Ask& ask) {
 void Store::take_or_queue(const AskPtr& ask, Call call) {
   const auto now = BootClock::now();
   ask->sent_under = recalled_;
-  std::vector<wire::Compare> free{not_recalled(*ask)};
-  for (const auto& part : ask->claim.parts)
-    free.push_back(unchanged_since(keys_.row(part.resource), 0));
   Ops otherwise;
   ask->waiters_lease = ask->queue ? leases_.waiters() : 0;
-  if (const auto lease = ask->waiters_lease; lease != 0)
+  const auto lease = ask->waiters_lease;
+  const bool brief = this->brief(*ask);
+  if (lease != 0)
     otherwise.push_back(only_if(not_in_line(*ask), seats(*ask, Seat::waits, lease, now)));
-  for (auto& op : reads(ask->claim)) otherwise.push_back(std::move(op));
+  if (brief) {
+    otherwise.push_back(only_if(behind_somebody(*ask), lease != 0 ? end_of_line(ask->claim) : Ops{},
+                                reads(ask->claim)));
+  } else {
+    for (auto& op : reads(ask->claim)) otherwise.push_back(std::move(op));
+  }
   send_bundled(
       ask,
-      transaction(std::move(free), seats(*ask, Seat::holds, ask->lease, now), std::move(otherwise)),
-      call, once(ask, [this, ask](const wire::TxnResponse& response, Call now_on) {
+      transaction(free_for(*ask), seats(*ask, Seat::holds, ask->lease, now), std::move(otherwise)),
+      call, once(ask, [this, ask, brief, lease](const wire::TxnResponse& response, Call now_on) {
         if (response.succeeded()) return granted(ask, response, make_hold(*ask), ask->claim.ttl);
-        decide(ask, response, now_on);
+        const bool whole = !brief || !last_held(response);
+        if (!whole && lease == 0) return enqueue(ask, now_on);
+        decide(ask, response, now_on, whole);
       }));
 }
 
@@ -138,53 +259,112 @@ void Store::recall_and_decide(const AskPtr& ask, Call call) {
   });
 }
 
-// Usually nothing has changed, or the one ahead holds it now: no need to read the whole line.
-void Store::still_in_line(const AskPtr& ask, const Wait& wait, Call call) {
-  (void)leases_.waiters();
-  const auto& ahead = wait.ahead;
-  if (!ahead || ahead->expires <= BootClock::now()) return look(ask, call);
-  std::vector<wire::Compare> same{created(wait.key, wait.created),
-                                  created(ahead->key, ahead->created)};
-  if (ahead->written != 0) same.push_back(written(ahead->key, ahead->written));
-  Ops otherwise = reads(ask->claim);
-  if (!ahead->next.empty()) {
-    auto all = only_if({created(wait.key, wait.created), created_after(ahead->next, wait.seen)},
-                       {read(ahead->next)}, std::move(otherwise));
-    otherwise = {std::move(all)};
-  }
-  send(ask, transaction(std::move(same), {}, std::move(otherwise)), call,
-       [this, ask, wait](const wire::TxnResponse& response, Call now_on) {
-         if (!response.succeeded()) {
-           const bool promoted = !wait.ahead->next.empty() && response.responses_size() > 0 &&
-                                 response.responses(0).response_txn().succeeded();
-           if (promoted) return now_behind_holder(ask, wait, response, now_on);
-           return decide(ask, response, now_on);
-         }
-         const auto now = BootClock::now();
-         Answer same_place{.verdict = Verdict::queued, .place = wait.place};
-         if (wait.ahead->written != 0) {
-           sightings_.see_again(wait.ahead->key, now);
-           same_place.look_again = std::max(Duration::zero(), wait.ahead->expires - now);
-         }
-         ask->reply(std::move(same_place));
-       });
+// Whoever it waits for is there, and so is it. And nobody of its identity holds it by now, who would
+// let it in.
+std::vector<wire::Compare> Store::same(const Wait& wait) const {
+  std::vector<wire::Compare> all{created(wait.keys.front(), wait.created),
+                                 created(wait.ahead->key, wait.ahead->created)};
+  if (wait.ahead->written != 0) all.push_back(written(wait.ahead->key, wait.ahead->written));
+  if (wait.claim.who->identity.empty()) return all;
+  for (const auto& part : wait.claim.parts)
+    all.push_back(none_created_since(keys_.holders(part.resource), wait.seen));
+  return all;
 }
 
-void Store::now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnResponse& response,
-                              Call call) {
+// While it is watched, usually nothing has changed: no need to say what it would do then.
+void Store::still_in_line(const AskPtr& ask, const Wait& wait, Call call) {
+  (void)leases_.waiters();
+  // What it takes over may be gone; and if no part becomes stronger, it has no place in line.
+  const auto& claim = ask->claim;
+  if (!claim.instead_of.empty() || (wide(claim) && !claim.who->identity.empty()))
+    return look(ask, call);
+  const auto& ahead = wait.ahead;
+  if (!ahead || ahead->expires <= BootClock::now() || !watcher_.watches(claim.owner))
+    return my_turn(ask, wait, call);
+  bundler_.txn({}, transaction(same(wait), {}), call,
+               handle(ask, [this, ask, wait](const Txn& outcome, Call now_on) {
+                 if (!outcome.response.succeeded()) return my_turn(ask, wait, now_on);
+                 same_place(ask, wait, outcome.response);
+               }));
+}
+
+void Store::my_turn(const AskPtr& ask, const Wait& wait, Call call) {
+  const auto& claim = ask->claim;
+  const auto& ahead = wait.ahead;
+  enum class Found { same, promoted, free, first };
+  std::vector<Found> found;
+  std::vector<Case> cases;
+  const auto add = [&](Found what, std::vector<wire::Compare> all, Ops then) {
+    found.push_back(what);
+    cases.push_back({std::move(all), std::move(then)});
+  };
+  if (ahead && ahead->expires > BootClock::now()) add(Found::same, same(wait), {});
+  if (ahead && !ahead->next.empty() && claim.who->identity.empty()) {
+    add(Found::promoted,
+        {created(wait.keys.front(), wait.created), created_after(ahead->next, wait.seen)},
+        {read(ahead->next)});
+  }
+  const bool takes = plain(claim);
+  if (takes) {
+    ask->sent_under = recalled_;
+    auto take = seats(*ask, Seat::holds, ask->lease, BootClock::now());
+    for (const auto& key : wait.keys) take.push_back(erase(key));
+    const bool shares = std::any_of(claim.parts.begin(), claim.parts.end(),
+                                    [](const Part& part) { return part.mode == Mode::shared; });
+    if (shares) {
+      auto all = first_in_line(claim, wait, true);
+      append(all, no_holder(*ask));
+      all.push_back(not_recalled(*ask));
+      add(Found::free, std::move(all), take);
+    }
+    const auto first = first_in_line(claim, wait, false);
+    auto all = first;
+    append(all, no_holder(*ask));
+    all.push_back(not_recalled(*ask));
+    add(Found::free, std::move(all), std::move(take));
+    Ops holders{read(recall_key_)};
+    for (const auto& part : claim.parts) holders.push_back(read(keys_.holders(part.resource)));
+    for (const auto& key : wait.keys) holders.push_back(read(key));
+    add(Found::first, first, std::move(holders));
+  }
+  auto request = first_of(std::move(cases), reads(claim));
+  const auto then = [this, ask, wait, found](const wire::TxnResponse& response, Call now_on) {
+    const auto at = which(response, found.size());
+    if (at == found.size() || found[at] == Found::first) return decide(ask, response, now_on);
+    if (found[at] == Found::same) return same_place(ask, wait, response);
+    if (found[at] == Found::promoted) return now_behind_holder(ask, wait, response);
+    granted(ask, response, make_hold(*ask), ask->claim.ttl);
+  };
+  if (!takes) return send(ask, std::move(request), call, then);
+  rpc_.txn(std::move(request), call, once(ask, then));
+}
+
+void Store::same_place(const AskPtr& ask, const Wait& wait, const wire::TxnResponse& response) {
   const auto now = BootClock::now();
-  const auto& identity = ask->claim.who->identity;
-  bool in_the_way = true;
+  const auto& ahead = *wait.ahead;
+  Answer answer{.verdict = Verdict::queued, .place = wait.place};
+  if (ahead.written != 0) {
+    sightings_.see_again(ahead.key, now);
+    answer.look_again = std::max(Duration::zero(), ahead.expires - now);
+  }
+  // Its watch may have ended.
+  watcher_.watch(ask->claim.owner, {.range = {ahead.key, ""},
+                                    .created = ahead.created,
+                                    .seen = response.header().revision(),
+                                    .writes = ahead.written != 0});
+  ask->reply(std::move(answer));
+}
+
+void Store::now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnResponse& response) {
+  const auto now = BootClock::now();
   each_key(response, [&](const wire::KeyValue& kv) {
     const auto value = decode(kv.value(), now, kv.key());
-    in_the_way = identity.empty() || value.record.who->identity != identity;
     wait.ahead = Wait::Ahead{
         .key = kv.key(),
         .created = kv.create_revision(),
         .written = kv.mod_revision(),
         .expires = sightings_.see(kv.key(), kv.mod_revision(), kv.value(), now) + value.ttl};
   });
-  if (!in_the_way) return look(ask, call);
   if (wait.place > 0) --wait.place;
   wait.seen = response.header().revision();
   Answer answer{.verdict = Verdict::queued, .place = wait.place};
@@ -205,7 +385,7 @@ void Store::look(const AskPtr& ask, Call call) {
        });
 }
 
-void Store::decide(const AskPtr& ask, const wire::TxnResponse& response, Call call) {
+void Store::decide(const AskPtr& ask, const wire::TxnResponse& response, Call call, bool whole) {
   const auto& claim = ask->claim;
   const auto rows = read_rows(claim, response);
   const bool late = BootClock::now() >= call.deadline;
@@ -231,6 +411,7 @@ void Store::decide(const AskPtr& ask, const wire::TxnResponse& response, Call ca
   auto verdict = table.acquire(claim, ask->queue, {}, rows.now(), wakes);
   if (verdict.verdict == Verdict::queued && in_line)
     return queued(ask, rows, table, std::move(verdict));
+  if (!whole) return look(ask, call);
   const bool goes_on = verdict.verdict == Verdict::granted || verdict.verdict == Verdict::queued;
   if (goes_on && late) return out_of_time(ask, call);
   if (verdict.verdict == Verdict::granted) return commit(ask, rows, table, verdict, call);
@@ -274,9 +455,12 @@ void Store::commit(const AskPtr& ask, const Rows& rows, const LockTable& table,
     const auto& part = claim.parts[i];
     hold.fences[i] = answer.fences[i].value;
     if (!wide(claim)) {
-      same.push_back(
-          unchanged_since(keys_.holders(part.resource), rows.last_written(part.resource)));
+      // Those who share it are in nobody's way who does, too.
+      const auto last = shares_alike(claim, part) ? Letter::holds : Letter::shares;
+      same.push_back(unchanged_since(keys_.range(part.resource, Letter::holds, last),
+                                     rows.last_written(part.resource, last)));
     }
+    if (hold.created[i] == 0 && !wide(claim)) same.push_back(created(hold.keys[i], 0));
     const auto still = [&](Seat seat, const Owner& owner) {
       const auto* entry = rows.find(part.resource, seat, owner);
       if (entry != nullptr && same.size() < 2 * kOpsAtOnce)
@@ -288,6 +472,9 @@ void Store::commit(const AskPtr& ask, const Rows& rows, const LockTable& table,
       ttl = std::max(ttl, own->record.expires - rows.now());
     }
     if (!claim.instead_of.empty()) still(Seat::holds, claim.instead_of);
+    // A fence that it gets from its identity is the newest one only while that one holds.
+    if (const auto* lender = rows.with_fence(part.resource, hold.fences[i]))
+      still(Seat::holds, lender->record.owner);
     const auto* place = rows.find(part.resource, Seat::waits, claim.owner);
     if (place == nullptr) continue;
     // All its places were taken in one step, and one of them tells of all.
@@ -307,10 +494,16 @@ void Store::enqueue(const AskPtr& ask, Call call) {
     ask->waiters_lease = got.id;
     ask->sent_under = recalled_;
     auto then = seats(*ask, Seat::waits, got.id, BootClock::now());
-    for (auto& op : reads(ask->claim)) then.push_back(std::move(op));
+    const bool brief = this->brief(*ask);
+    if (brief) {
+      then.push_back(only_if(behind_somebody(*ask), end_of_line(ask->claim), reads(ask->claim)));
+    } else {
+      for (auto& op : reads(ask->claim)) then.push_back(std::move(op));
+    }
     rpc_.txn(transaction(not_in_line(*ask), std::move(then), reads(ask->claim)), now_on,
-             once(ask, [this, ask](const wire::TxnResponse& response, Call call_now) {
-               decide(ask, response, call_now);
+             once(ask, [this, ask, brief](const wire::TxnResponse& response, Call call_now) {
+               const bool whole = !brief || !response.succeeded() || !last_held(response);
+               decide(ask, response, call_now, whole);
              }));
   });
 }
@@ -328,12 +521,13 @@ void Store::leave_line(const AskPtr& ask, const std::vector<const Entry*>& place
 
 void Store::queued(const AskPtr& ask, const Rows& rows, const LockTable& table, Answer answer) {
   const auto& claim = ask->claim;
+  answer.place += rows.unread();
   Wait wait{.claim = claim, .seen = rows.revision(), .asked = rows.now(), .place = answer.place};
   for (const auto& part : claim.parts) {
     const auto* place = rows.find(part.resource, Seat::waits, claim.owner);
     if (place == nullptr) continue;
     wait.created = place->created;
-    wait.key = place->key;
+    wait.keys.push_back(place->key);
   }
   const auto ahead = rows.ahead(table, claim);
   answer.look_again.reset();

@@ -58,6 +58,15 @@ wire::RequestOp read(std::string key) {
   return op;
 }
 
+wire::RequestOp read_last(Range range, std::int64_t most) {
+  auto op = read(std::move(range));
+  auto& request = *op.mutable_request_range();
+  request.set_limit(most);
+  request.set_sort_order(wire::RangeRequest::DESCEND);
+  request.set_sort_target(wire::RangeRequest::BY_CREATE);
+  return op;
+}
+
 wire::Compare created(std::string key, std::int64_t revision) {
   wire::Compare compare;
   compare.set_target(wire::Compare::CREATE);
@@ -69,6 +78,20 @@ wire::Compare created(std::string key, std::int64_t revision) {
 wire::Compare created_after(std::string key, std::int64_t revision) {
   auto compare = created(std::move(key), revision);
   compare.set_result(wire::Compare::GREATER);
+  return compare;
+}
+
+// Of an empty range, etcd compares a key that was created at 0.
+wire::Compare created_after(Range range, std::int64_t revision) {
+  auto compare = created_after(std::move(range.begin), revision);
+  compare.set_range_end(std::move(range.end));
+  return compare;
+}
+
+wire::Compare none_created_since(Range range, std::int64_t revision) {
+  auto compare = created(std::move(range.begin), revision + 1);
+  compare.set_result(wire::Compare::LESS);
+  compare.set_range_end(std::move(range.end));
   return compare;
 }
 
@@ -90,6 +113,8 @@ wire::Compare unchanged_since(Range range, std::int64_t revision) {
   return compare;
 }
 
+wire::Compare none(Range range) { return unchanged_since(std::move(range), 0); }
+
 wire::RequestOp only_if(std::vector<wire::Compare> all, Ops then, Ops otherwise) {
   wire::RequestOp op;
   *op.mutable_request_txn() = transaction(std::move(all), std::move(then), std::move(otherwise));
@@ -104,6 +129,25 @@ wire::TxnRequest transaction(std::vector<wire::Compare> all, Ops then, Ops other
   return request;
 }
 
+wire::TxnRequest first_of(std::vector<Case> cases, Ops otherwise) {
+  for (auto at = cases.rbegin(); at != cases.rend(); ++at) {
+    auto one = only_if(std::move(at->all), std::move(at->then), std::move(otherwise));
+    otherwise.clear();
+    otherwise.push_back(std::move(one));
+  }
+  return cases.empty() ? transaction({}, std::move(otherwise))
+                       : std::move(*otherwise.front().mutable_request_txn());
+}
+
+std::size_t which(const wire::TxnResponse& response, std::size_t cases) {
+  const auto* inner = &response;
+  for (std::size_t at = 0; at < cases; ++at) {
+    if (inner->succeeded()) return at;
+    if (at + 1 < cases) inner = &inner->responses(0).response_txn();
+  }
+  return cases;
+}
+
 wire::TxnRequest together(std::vector<wire::TxnRequest> each) {
   if (each.size() == 1) return std::move(each.front());
   Ops ops(each.size());
@@ -111,10 +155,17 @@ wire::TxnRequest together(std::vector<wire::TxnRequest> each) {
   return transaction({}, std::move(ops));
 }
 
+void each_range(const wire::TxnResponse& response,
+                const std::function<void(const wire::RangeResponse&)>& visit) {
+  each_response(response, [&](const wire::ResponseOp& one) {
+    if (one.has_response_range()) visit(one.response_range());
+  });
+}
+
 void each_key(const wire::TxnResponse& response,
               const std::function<void(const wire::KeyValue&)>& visit) {
-  each_response(response, [&](const wire::ResponseOp& one) {
-    for (const auto& kv : one.response_range().kvs()) visit(kv);
+  each_range(response, [&](const wire::RangeResponse& range) {
+    for (const auto& kv : range.kvs()) visit(kv);
   });
 }
 

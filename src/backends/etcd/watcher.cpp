@@ -38,6 +38,11 @@ void Watcher::unwatch(const Owner& owner) {
   if (const auto it = watches_.find(owner); it != watches_.end()) drop(it);
 }
 
+bool Watcher::watches(const Owner& owner) {
+  const std::lock_guard lock(mutex_);
+  return watches_.contains(owner);
+}
+
 void Watcher::drop(std::unordered_map<Owner, Watch>::iterator it) {
   if (stream_) {
     wire::WatchRequest request;

@@ -38,6 +38,7 @@ class Watcher {
   /// A target that it waits for already goes on.
   void watch(const Owner& owner, Target target);
   void unwatch(const Owner& owner);
+  [[nodiscard]] bool watches(const Owner& owner);
 
  private:
   struct Watch {

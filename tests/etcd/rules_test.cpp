@@ -1,0 +1,19 @@
+// What is decided by letters and compares, and what by the lock table, is the same.
+#include "etcd/etcd_test.hpp"
+#include "rules_walk.hpp"
+
+namespace interlock::etcd_tests {
+namespace {
+
+class Rules : public EtcdTest<servers::EtcdServer> {};
+
+TEST_F(Rules, TheStoreAnswersLikeTheLockTable) {
+  Mutex(connect(url()), "serves", patient()).acquire().release();
+  int round = 0;
+  rules_walk::walk(
+      [&] { return stores::open(url() + "?prefix=" + std::to_string(++round) + "/&timeout=60s"); },
+      {.remembers_places = true, .one_shot_leaves = true, .silence = 4s});
+}
+
+}  // namespace
+}  // namespace interlock::etcd_tests
