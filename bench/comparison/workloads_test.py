@@ -46,7 +46,7 @@ class Judging(unittest.TestCase):
             judge([answer(), answer((0, 1, 2, 0))])
 
     def test_workers_of_one_process_are_told_apart(self):
-        workers = split(answer((0, 1, 2, 0), (3, 4, 5, 0), (0, 6, 7, 0)))
+        workers = split(answer((0, 1, 2, 0), (3, 4, 5, 0), (0, 6, 7, 0)), CROWD)
         self.assertEqual(len(workers), CROWD)
         self.assertEqual([len(worker["records"]) for worker in workers[:3]], [2, 1, 0])
 
