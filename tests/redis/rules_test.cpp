@@ -14,5 +14,18 @@ TEST_F(RulesTest, TheScriptsAnswerLikeTheLockTable) {
   });
 }
 
+TEST(RedlockRulesTest, ItsScriptsAnswerLikeTheLockTable) {
+  const std::array<servers::RedisServer, 3> nodes;
+  int opened = 0;
+  const auto open = [&] {
+    return stores::open("redlock://" + nodes[0].address() + "," + nodes[1].address() + "," +
+                        nodes[2].address() + "?prefix=walk" + std::to_string(++opened) + ":");
+  };
+  // It forgets whoever is in line and has not asked for 3 s.
+  rules_walk::walk(
+      open,
+      {.one_shot_leaves = true, .plain = true, .taken_over_is_gone = true, .silence = 2500ms});
+}
+
 }  // namespace
 }  // namespace interlock::redis_tests

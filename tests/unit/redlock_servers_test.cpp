@@ -210,6 +210,23 @@ class Warnings final : public Observer {
   std::vector<std::string> texts_;
 };
 
+TEST_F(RedlockServers, ANodeThatIsBackWithAnOldStateDoesNotCount) {
+  const auto locks = connect(url());
+  const Mutex other(locks, "other", {.ttl = 60s});
+  const auto lease = Mutex(locks, "r", {.ttl = 60s}).acquire();
+  ASSERT_TRUE(eventually([&] { return holds(2, lease.owner()); }));
+  (void)nodes_[2]->cli({"SAVE"});
+  ASSERT_TRUE(other.try_acquire());
+  ASSERT_TRUE(counts(2)) << "not even before";
+  nodes_[2]->stop();
+  nodes_[2]->start();
+  ASSERT_TRUE(counts(2)) << "not what it saved";
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(other.try_acquire());
+    return !counts(2);
+  })) << "the client took it for the server that it was connected to before";
+}
+
 TEST_F(RedlockServers, EachNodeThatKeepsNothingIsWarnedOf) {
   nodes_[0]->cli({"CONFIG", "SET", "appendonly", "yes"});
   const auto warnings = std::make_shared<Warnings>();

@@ -43,6 +43,7 @@ void Link::refuse(const Error& why, Finished& finished) {
 
 void Link::open(TimePoint now) {
   opened_ = greeted_ = false;
+  stamp_.clear();
   opening_until_ = now + plan_.access.connect_timeout;
   reader_.reset(redisReaderCreate());
   out_.clear();
@@ -91,6 +92,7 @@ void Link::advance(TimePoint now, Finished& finished) {
 void Link::send(TimePoint now) {
   if (greeted_) {
     for (; !waiting_.empty(); waiting_.pop_front()) {
+      if (waiting_.front().stamped) put_stamp(waiting_.front().bytes);
       out_ += waiting_.front().bytes;
       waiting_.front().bytes.clear();
       sent_.push_back({.request = std::move(waiting_.front()), .at = now});
@@ -103,6 +105,13 @@ void Link::send(TimePoint now) {
   }
   out_.clear();
   out_done_ = 0;
+}
+
+void Link::put_stamp(std::string& bytes) const {
+  constexpr std::size_t kLineEnd = 2;
+  if (bytes.size() < stamp_.size() + kLineEnd) return;
+  std::copy(stamp_.begin(), stamp_.end(),
+            bytes.end() - static_cast<std::ptrdiff_t>(stamp_.size() + kLineEnd));
 }
 
 void Link::ready(TimePoint now, Finished& finished, bool soon) {
@@ -160,6 +169,7 @@ void Link::take_greeting(const redisReply& reply, Finished& finished) {
   if (greeting.check) {
     if (const auto error = greeting.check(reply)) throw Error(*error);
   }
+  if (greeting.stamp) stamp_ = greeting.stamp(reply);
   if (answered_ < plan_.greetings.size()) return;
   greeted_ = true;
   problem_.clear();

@@ -28,6 +28,8 @@ struct Request {
   /// Nobody lends a thread while this is under way.
   bool urgent = false;
   int replies = 1;  ///< how many come; the last one counts
+  /// The end of its last word is written over with the stamp of the connection it is sent on.
+  bool stamped = false;
   Done done{};
 };
 
@@ -52,6 +54,8 @@ class Link final : public io::Connection {
     bool must = false;
     /// Looks at the reply; what it returns ends the connection.
     std::function<std::optional<Error>(const redisReply&)> check{};
+    /// Makes the connection's stamp of the reply: something that is true as long as it lasts.
+    std::function<std::string(const redisReply&)> stamp{};
   };
   struct Plan {
     std::string name{};   ///< for errors
@@ -110,6 +114,7 @@ class Link final : public io::Connection {
   void open(TimePoint now);
   void greet();
   void send(TimePoint now);
+  void put_stamp(std::string& bytes) const;
   void receive(Finished& finished, bool soon);
   void take(Response reply, Finished& finished);
   void take_greeting(const redisReply& reply, Finished& finished);
@@ -123,6 +128,7 @@ class Link final : public io::Connection {
   bool greeted_ = false;
   std::size_t answered_ = 0;  ///< of the greetings
   bool opened_ = false;       ///< the socket is connected
+  std::string stamp_;
   TimePoint opening_until_{};
   std::deque<Request> waiting_;
   std::deque<Sent> sent_;

@@ -35,7 +35,8 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
       votes_ = Votes(group().size());
       attempt_ = ++store_.attempts_;
       if (queue_) ticket_ = std::max(ticket_, store_.waiters_.ask(claim_.owner));
-      words = extra();
+      words = extra() + ":" + std::to_string(queue_ ? store_.waiters_.propose() : 0) + ":" +
+              std::string(Server::kRunDigits, '0');
     }
     group().ask(
         group().everybody(), RedlockScripts::all().acquire,
@@ -188,8 +189,8 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
     predecessor.owner = std::exchange(predecessor.instead_of, Owner{});
     for (const auto node : group().everybody()) {
       if (votes_[node].said == Said::granted) continue;
-      group().tell(node, RedlockScripts::all().release,
-                   group().words(node, predecessor, false, "all"), claim_.ttl, nullptr);
+      group().tell(node, RedlockScripts::all().release, group().words_to_release(node, predecessor),
+                   claim_.ttl, nullptr);
     }
   }
 

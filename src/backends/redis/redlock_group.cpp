@@ -22,13 +22,14 @@ const RedlockScripts& RedlockScripts::all() {
     const auto with_claim =
         std::string("local function claim()\n") + std::string(kAcquireLua) + "\nend\n";
     return new RedlockScripts{
-        .acquire = make_script({kRedlockNodeLua, kRedlockBeginLua, kRowsLua, kRedlockRowsLua,
-                                with_claim, kRedlockAcquireLua}),
+        .acquire = make_script({kRedlockNodeLua, kRedlockBeginLua, kRedlockAcquireSimpleLua,
+                                kRowsLua, kRedlockRowsLua, with_claim, kRedlockAcquireLua}),
         .confirm = make_script({kRowsLua, kRedlockRowsLua, kRedlockConfirmLua}),
         .yield = make_script({kRowsLua, kRedlockRowsLua, kRedlockYieldLua}),
         .renew = make_script({kRowsLua, kRedlockRowsLua, kRedlockRenewLua}),
         .heal = make_script({kRowsLua, kRedlockRowsLua, kRedlockHealLua}),
-        .release = make_script({kRowsLua, kRedlockRowsLua, kRedlockReleaseLua, kReleaseLua}),
+        .release = make_script({"local covers = true\n", kReleaseSimpleLua, kRowsLua,
+                                kRedlockRowsLua, kRedlockReleaseLua, kReleaseLua}),
         .mend = make_script({kRedlockNodeLua, kRedlockMendLua}),
     };
   }();
@@ -47,7 +48,7 @@ RedlockNode::RedlockNode(Loop& loop, const KeyNames& names, const std::string& n
                  .channel = fresh_channel(names),
                  .in_full = true},
                 name, endpoint, access, std::move(wake), 0,
-                {.scripts = RedlockScripts::all().list()}) {
+                {.scripts = RedlockScripts::all().list(), .stamps_run = true}) {
   server().on_facts([warn, name](const Server::Facts& facts) {
     auto risks = risks_of(facts, false);
     if (const auto aof = facts.find("aof_enabled"); aof != facts.end() && aof->second == "0")
@@ -136,29 +137,43 @@ void RedlockGroup::tell(std::size_t node, const Script& script, Words words, Dur
 // what was sent meanwhile. If that was a release, it must not.
 void RedlockGroup::run(std::size_t node, const Script& script, Words words, Call how,
                        const GatePtr& gate, Server::Then then) {
+  const auto send = [&server = nodes_[node]->server(), how,
+                     stamped = &script == &RedlockScripts::all().acquire](std::string bytes,
+                                                                          Server::Then done) {
+    if (stamped) return server.send_stamped(std::move(bytes), how, std::move(done));
+    server.send(std::move(bytes), how, std::move(done));
+  };
   auto bytes = call(script, words, false);
-  auto& server = nodes_[node]->server();
-  server.send(std::move(bytes), how,
-              [&server, &script, words = std::move(words), how, gate,
-               then = std::move(then)](Outcome outcome) {
-                if (!is_unknown_script(outcome)) return then(std::move(outcome));
-                const auto again = [&] { server.send(call(script, words, true), how, then); };
-                if (!gate) return again();
-                if (gate->unless_closed(again)) return;
-                then({.reply = {}, .failure = Error(Errc::unreachable, "released meanwhile")});
-              });
+  send(std::move(bytes),
+       [send, &script, words = std::move(words), gate, then = std::move(then)](Outcome outcome) {
+         if (!is_unknown_script(outcome)) return then(std::move(outcome));
+         const auto again = [&] { send(call(script, words, true), then); };
+         if (!gate) return again();
+         if (gate->unless_closed(again)) return;
+         then({.reply = {}, .failure = Error(Errc::unreachable, "released meanwhile")});
+       });
 }
+
+namespace {
+
+Claim named(Claim claim) {
+  claim.who = std::make_shared<const Who>();
+  return claim;
+}
+
+}  // namespace
 
 Words RedlockGroup::words(std::size_t node, const Claim& claim, bool queue,
                           const std::string& extra) const {
-  if (!claim.who) {
-    auto named = claim;
-    named.who = std::make_shared<const Who>();
-    return this->words(node, named, queue, extra);
-  }
+  if (!claim.who) return this->words(node, named(claim), queue, extra);
   auto words = words_of(claim, queue, names_, nodes_[node]->style());
   words.add(extra);
   return words;
+}
+
+Words RedlockGroup::words_to_release(std::size_t node, const Claim& claim) const {
+  if (!claim.who) return words_to_release(node, named(claim));
+  return release_words(claim, names_, nodes_[node]->style());
 }
 
 std::vector<std::size_t> RedlockGroup::everybody() const {

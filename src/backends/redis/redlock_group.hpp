@@ -97,13 +97,6 @@ class RedlockGroup {
   /// Runs a script on these nodes at once.
   void ask(const std::vector<std::size_t>& nodes, const Script& script, const MakeWords& words,
            Call how, const GatePtr& gate, Each each);
-  /// The same on every node, for a claim that does not queue.
-  void ask_all(const Script& script, const Claim& claim, const std::string& extra, Call how,
-               Each each) {
-    ask(
-        everybody(), script, [&](std::size_t node) { return words(node, claim, false, extra); },
-        how, nullptr, std::move(each));
-  }
   /// The same on one node, and nobody waits for the answer.
   void tell(std::size_t node, const Script& script, Words words, Duration within,
             const GatePtr& gate);
@@ -111,6 +104,8 @@ class RedlockGroup {
   /// A claim's words for a node. `extra` is what Redlock's scripts find in ARGV[5].
   [[nodiscard]] Words words(std::size_t node, const Claim& claim, bool queue,
                             const std::string& extra) const;
+  /// The same for a release of all that the owner has.
+  [[nodiscard]] Words words_to_release(std::size_t node, const Claim& claim) const;
   [[nodiscard]] std::vector<std::size_t> everybody() const;
 
  private:

@@ -57,10 +57,13 @@ class Redlock::Renewing : public std::enable_shared_from_this<Renewing> {
         votes_(store.group_.size()) {}
 
   void start(Call call) {
-    store_.group_.ask_all(RedlockScripts::all().renew, claim_, "all", call,
-                          [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
-                            self->told(node, outcome);
-                          });
+    auto& group = store_.group_;
+    group.ask(
+        group.everybody(), RedlockScripts::all().renew,
+        [&](std::size_t node) { return group.words(node, claim_, false, ""); }, call, nullptr,
+        [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
+          self->told(node, outcome);
+        });
   }
 
  private:
@@ -121,10 +124,13 @@ class Redlock::Releasing : public std::enable_shared_from_this<Releasing> {
       : store_(store), claim_(claim), reply_(std::move(reply)), votes_(store.group_.size()) {}
 
   void start(Call call) {
-    store_.group_.ask_all(RedlockScripts::all().release, claim_, "all", call,
-                          [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
-                            self->told(node, outcome);
-                          });
+    auto& group = store_.group_;
+    group.ask(
+        group.everybody(), RedlockScripts::all().release,
+        [&](std::size_t node) { return group.words_to_release(node, claim_); }, call, nullptr,
+        [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
+          self->told(node, outcome);
+        });
   }
 
  private:

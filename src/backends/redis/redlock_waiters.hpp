@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -24,6 +25,14 @@ class Waiters {
   std::uint64_t number(std::uint64_t least) {
     const std::lock_guard lock(mutex_);
     return last_ticket_ = std::max(least, last_ticket_ + 1);
+  }
+  /// What the nodes may agree on: they would each take their own clock.
+  std::uint64_t propose() {
+    using std::chrono::duration_cast, std::chrono::microseconds, std::chrono::system_clock;
+    const auto now = duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
+    const std::lock_guard lock(mutex_);
+    return last_proposed_ = std::max(static_cast<std::uint64_t>(std::max<std::int64_t>(now, 0)),
+                                     last_proposed_ + 1);
   }
   /// The number that the nodes agreed on; 0: none yet.
   std::uint64_t ask(const Owner& owner) {
@@ -77,6 +86,7 @@ class Waiters {
   std::unordered_map<Owner, Waiter> waiting_;
   std::unordered_map<Owner, NodeSet> others_;
   std::uint64_t last_ticket_ = 0;
+  std::uint64_t last_proposed_ = 0;
 };
 
 /// The gates of calls that may still send something.

@@ -9,6 +9,7 @@ extern const std::string_view kAcquireSimpleLua;
 extern const std::string_view kAcquireLua;
 extern const std::string_view kInspectLua;
 extern const std::string_view kRedlockAcquireLua;
+extern const std::string_view kRedlockAcquireSimpleLua;
 extern const std::string_view kRedlockBeginLua;
 extern const std::string_view kRedlockConfirmLua;
 extern const std::string_view kRedlockHealLua;

@@ -96,7 +96,7 @@ const Scripts& Scripts::all() {
   static const auto* const scripts = new Scripts{
       .acquire = make_script({kAcquireSimpleLua, kRowsLua, kAcquireLua}),
       .renew = make_script({kRenewSimpleLua, kRowsLua, kRenewLua}),
-      .release = make_script({kReleaseSimpleLua, kRowsLua, kReleaseLua}),
+      .release = make_script({"local covers = false\n", kReleaseSimpleLua, kRowsLua, kReleaseLua}),
       .inspect = make_script({kInspectLua}),
   };
   return *scripts;
@@ -123,11 +123,11 @@ void add_keys(Words& words, const Claim& claim, const KeyNames& names, const Cla
   }
 }
 
-// Our own claim on one exclusive lock: the way that is made short. Somebody else's (an eviction) has
-// no host.
-bool is_simple(const Claim& claim) {
-  return claim.parts.size() == 1 && claim.parts[0].mode == Mode::exclusive &&
-         claim.who->identity.empty() && claim.instead_of.empty() && !claim.who->host.empty();
+// Our own claim on one lock in this mode: the ways that are made short. Somebody else's (an eviction)
+// has no host.
+bool is_simple(const Claim& claim, Mode mode) {
+  return claim.parts.size() == 1 && claim.parts[0].mode == mode && claim.who->identity.empty() &&
+         claim.instead_of.empty() && !claim.who->host.empty();
 }
 
 void add_arguments(Words& words, const Claim& claim, bool queue, const ClaimStyle& style) {
@@ -139,7 +139,11 @@ void add_arguments(Words& words, const Claim& claim, bool queue, const ClaimStyl
             spec_of(claim.parts.front()), "\n", std::to_string(claim.priority), "\n", style.channel,
             "\n", who.identity, "\n", label_and_actor(who), "\n", who.host, "\n",
             std::to_string(who.pid), who.tied ? "\n1" : "\n0");
-  if (!style.in_full && is_simple(claim)) return;
+  if (is_simple(claim, Mode::exclusive)) {
+    if (style.in_full) words.add("-");
+    return;
+  }
+  if (!style.in_full && is_simple(claim, Mode::shared)) return words.add("s");
   std::string others;
   for (std::size_t i = 1; i < claim.parts.size(); ++i) others += spec_of(claim.parts[i]) + "\n";
   words.add(others);
@@ -157,7 +161,7 @@ Words words_of(const Claim& claim, bool queue, const KeyNames& names, const Clai
 Words release_words(const Claim& claim, const KeyNames& names, const ClaimStyle& style) {
   Words words;
   add_keys(words, claim, names, style, false);
-  if (!style.in_full && is_simple(claim)) {
+  if (is_simple(claim, Mode::exclusive) || (!style.in_full && is_simple(claim, Mode::shared))) {
     words.add(claim.owner.to_string());
     words.add("0", style.publish.substr(0, 1));
   } else {

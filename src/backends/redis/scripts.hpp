@@ -34,7 +34,7 @@ struct ClaimStyle {
   std::string channel;  ///< where to wake whoever asks
   std::string_view publish = "PUBLISH";
   bool in_cluster = false;  ///< every key is named, so that the server can see if one is missing
-  bool in_full = false;     ///< no claim is a simple one, and more words may follow
+  bool in_full = false;  ///< all arguments of acquire are always there, and more words may follow
 };
 
 /// The words of one call of a script, after its name: number of keys, keys, arguments.

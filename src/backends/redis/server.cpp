@@ -9,6 +9,17 @@ namespace {
 
 constexpr auto kListenTimeout = std::chrono::seconds(2);
 
+std::string run_of(const redisReply& info) {
+  constexpr std::string_view kName = "\nrun_id:";
+  const auto text = is_error(info) ? std::string_view{} : text_of(info);
+  const auto at = text.find(kName);
+  if (at == std::string_view::npos) return {};
+  const auto digits = text.substr(at + kName.size(), Server::kRunDigits);
+  const bool good = digits.size() == Server::kRunDigits &&
+                    digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return good ? std::string(digits) : std::string();
+}
+
 }  // namespace
 
 Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Access& access,
@@ -28,6 +39,8 @@ Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Acc
   for (const auto* script : scripts) {
     plan.greetings.push_back({.bytes = command({"SCRIPT", "LOAD", script->text})});
   }
+  if (kind_.stamps_run)
+    plan.greetings.push_back({.bytes = command({"INFO", "server"}), .stamp = run_of});
   plan.on_open = [first = first_open_] {
     if (*first) std::exchange(*first, nullptr)();
   };
@@ -97,6 +110,14 @@ void Server::send(std::string bytes, Call how, Then then, int replies) {
                          .deadline = how.deadline,
                          .urgent = !how.caller_waits,
                          .replies = replies,
+                         .done = std::move(then)});
+}
+
+void Server::send_stamped(std::string bytes, Call how, Then then) {
+  loop_.post(commands_, {.bytes = std::move(bytes),
+                         .deadline = how.deadline,
+                         .urgent = !how.caller_waits,
+                         .stamped = true,
                          .done = std::move(then)});
 }
 

@@ -25,7 +25,10 @@ class Server {
     bool sharded = false;      ///< the channel is of a cluster's shard
     /// What to load when a connection opens; none: all that a single server needs.
     std::vector<const Script*> scripts{};
+    /// Requests that are `stamped` carry the beginning of its run_id, if it says what that is.
+    bool stamps_run = false;
   };
+  static constexpr std::size_t kRunDigits = 16;
   /// `wake`: called with every owner that a message names, without any lock.
   Server(Loop& loop, std::string name, const Endpoint& endpoint, const Access& access,
          std::string channel, WakeSink wake, Kind kind);
@@ -41,6 +44,8 @@ class Server {
 
   /// `replies`: how many come, of which the last one counts.
   void send(std::string bytes, Call how, Then then, int replies = 1);
+  /// A request that ends with `kRunDigits` zeros, in their place the server's run_id.
+  void send_stamped(std::string bytes, Call how, Then then);
   /// By its hash, and in full if the server does not know it (any more).
   /// `asking`: a cluster's node is to serve a slot that is on its way to it.
   void run(const Script& script, Words words, Call how, Then then, bool asking = false);

@@ -3,7 +3,7 @@
 -- KEYS   for each part: the lock's key, its queue, its `who`; then the prefix's fence; then, in a
 --        cluster, all other keys of the parts, so that the server can see whether it has them all
 -- ARGV   1 owner   2 ttl in ms   3 the rest, in lines: see rows.lua (every word costs the server, so
---        they are few)   4 only if the claim is not a simple one
+--        they are few)   4 only if the claim is not a simple one; or 's': it is, and shared
 -- Answer the fence as a number, or { 'granted', fences… }, { 'queued', ahead, look again in ms },
 --        { 'busy' }, { 'lost' }, { 'wrong', part, mode, capacity, label }
 --
@@ -64,6 +64,102 @@ if not ARGV[4] then
       call('ZADD', KEYS[2], 0, ticket)
       call('HSET', waiting, ARGV[1], (now + 3000) .. '\n' .. ticket .. '\n' ..
         sub(ticket, 10, 25) .. '\n' .. ARGV[1] .. '\n' .. ARGV[3])
+      call('PEXPIRE', KEYS[2], 6000)
+      call('PEXPIRE', waiting, 6000)
+      local ahead = call('ZRANK', KEYS[2], ticket)
+      if ahead == 1 then look = math.min(look, 500) end
+      return { 'queued', ahead, math.max(1, look) }
+    end
+  end
+elseif ARGV[4] == 's' then
+  -- The same for one lock that is taken shared. Whoever takes it so waits for those only who want it
+  -- exclusively, and there are mostly few or none of them.
+  local call, sub, match = redis.call, string.sub, string.match
+  local owner, ttl, side = ARGV[1], tonumber(ARGV[2]), sub(KEYS[2], 1, -6)
+  local holders, ends, waiting = side .. 'holders', side .. 'ends', side .. 'waiting'
+  local value = call('GET', KEYS[1])
+  local t = call('TIME')
+  local us = t[1] * 1000000 + t[2]
+  local now = math.floor(us / 1000)
+  local queue = call('ZRANGE', KEYS[2], 0, 15)
+  local entry = queue[1] and call('HGET', waiting, owner)
+  local ticket = entry and match(entry, '\n([^\n]*)')
+  local shares = not value
+  if value == '+shared' then  -- and nobody's hold has ended, and it has none itself
+    local oldest = call('ZRANGE', ends, 0, 0, 'WITHSCORES')
+    shares = oldest[2] and tonumber(oldest[2]) > now and
+      (ticket or not call('ZSCORE', ends, owner .. ':1'))
+  end
+
+  -- The first who wants it exclusively and came before; and whether that is all there is to know.
+  local writer, clear = nil, #queue < 16
+  for _, ahead in ipairs(queue) do
+    local mode = sub(ahead, 58)
+    if mode == 'n' then
+      writer, clear = nil, false
+      break
+    end
+    if ahead == ticket then
+      clear = true
+      break
+    end
+    if mode == 'e' then
+      writer = ahead
+      break
+    end
+  end
+
+  if shares and clear and not writer then
+    if ticket then
+      call('PEXPIRE', KEYS[2], 6000)
+      call('ZREM', KEYS[2], ticket)
+      call('HDEL', waiting, owner)
+    end
+    local fence = string.format('%d', us)
+    local last = call('GETSET', KEYS[4], fence)
+    if last and (tonumber(last) or 0) >= us then
+      us = last + 1
+      fence = string.format('%d', us)
+      call('SET', KEYS[4], fence)
+    end
+    local longer = not value
+    if not value then
+      call('SET', KEYS[1], '+shared', 'PX', ttl)
+      call('DEL', holders, ends)
+    elseif call('PTTL', KEYS[1]) < ttl then
+      call('PEXPIRE', KEYS[1], ttl)
+      longer = true
+    end
+    call('HSET', holders, owner, fence .. '\n' .. owner .. '\n' .. ARGV[3])
+    call('ZADD', ends, now + ttl, owner .. ':1')
+    if longer then
+      call('PEXPIRE', holders, ttl)
+      call('PEXPIRE', ends, ttl)
+    end
+    return us
+  end
+
+  if sub(ARGV[3], 1, 1) == '1' then
+    local look
+    if writer and (not value or shares) then
+      local forgotten = match(call('HGET', waiting, sub(writer, 26, 57)) or '', '^%d+')
+      look = forgotten and tonumber(forgotten) > now and forgotten - now
+    elseif value and value ~= owner and sub(value, 1, 1) ~= '+' and
+        match(call('GET', KEYS[3]) or '', '^%d+\n(%x+)') == value then
+      look = call('PTTL', KEYS[1])
+    end
+    local number
+    if look and not ticket then
+      number = string.format('%d', math.max(us, (tonumber(call('GET', KEYS[4]) or 0) or 0) + 1))
+      local priority = match(ARGV[3], '^[^\n]*\n[^\n]*\n([^\n]*)')
+      ticket = '1' .. string.format('%08x', 2147483647 - priority) ..
+        string.format('%016.0f', number) .. owner .. 's'
+    end
+    if look and (not writer or ticket > writer) then
+      if number then call('SET', KEYS[4], number) else call('PEXPIRE', KEYS[2], 6000) end
+      call('ZADD', KEYS[2], 0, ticket)
+      call('HSET', waiting, owner, (now + 3000) .. '\n' .. ticket .. '\n' ..
+        sub(ticket, 10, 25) .. '\n' .. owner .. '\n' .. ARGV[3])
       call('PEXPIRE', KEYS[2], 6000)
       call('PEXPIRE', waiting, 6000)
       local ahead = call('ZRANK', KEYS[2], ticket)

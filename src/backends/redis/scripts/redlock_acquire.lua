@@ -1,6 +1,3 @@
-local agreed, attempt = match(ARGV[5], '^(%d+):(%d+)$')
-agreed, attempt = tonumber(agreed), tonumber(attempt)
-if agreed == 0 then agreed = nil end
 local again = count_held(owner) == parts
 local hold = string.format('%.0f', node.count + 1)
 local upgrades = false
@@ -27,7 +24,7 @@ for _, row in ipairs(rows) do
     in_queue, place = true, number
   end
 end
-place = place or agreed or math.max(now_us, node.ticket + 1)
+place = place or agreed or new_place()
 
 -- The first number that is asked for is the ticket's, if it needs one. One number is enough for
 -- all parts: a fence is compared with those of the same resource only.

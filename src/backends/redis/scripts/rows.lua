@@ -137,16 +137,19 @@ end
 -- The first ticket in the queue before this one (nil: before all), and when it is forgotten.
 -- Readers wait for writers only.
 local function first_ahead(row, ticket, writers_only)
-  local from = 0
+  local from, step = 0, writers_only and 16 or 1
   while true do
-    local ahead = call('ZRANGE', row.queue, from, from)[1]
-    if not ahead or (ticket and ahead >= ticket) then return nil end
-    if writers_only and sub(ahead, 58) ~= 'e' then
-      from = from + 1
-    else
-      local ends = alive(row, ahead)
-      if ends then return ahead, ends end
+    local some = call('ZRANGE', row.queue, from, from + step - 1)
+    for _, ahead in ipairs(some) do
+      if ticket and ahead >= ticket then return nil end
+      if writers_only and sub(ahead, 58) ~= 'e' then
+        from = from + 1
+      else
+        local ends = alive(row, ahead)
+        if ends then return ahead, ends end
+      end
     end
+    if #some < step then return nil end
   end
 end
 
@@ -206,11 +209,13 @@ end
 -- Drops holders that have ended. (An exclusive lock ends by itself.)
 local function sweep(row)
   if not is_set(row) then return end
-  local ended = call('ZRANGEBYSCORE', row.ends, '-inf', now)
-  if #ended == 0 and call('ZCARD', row.ends) > 0 then return end  -- or it says so, and nobody does
-  for _, member in ipairs(ended) do
-    call('HDEL', row.holders, match(member, '^%x+'))
-    call('ZREM', row.ends, member)
+  local oldest = call('ZRANGE', row.ends, 0, 0, 'WITHSCORES')
+  if oldest[1] and tonumber(oldest[2]) > now then return end
+  -- Some have ended; or it says that it is held, and nobody does.
+  while oldest[1] and tonumber(oldest[2]) <= now do
+    call('HDEL', row.holders, match(oldest[1], '^%x+'))
+    call('ZREM', row.ends, oldest[1])
+    oldest = call('ZRANGE', row.ends, 0, 0, 'WITHSCORES')
   end
   settle(row)
   wake_next(row)
