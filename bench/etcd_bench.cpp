@@ -39,17 +39,15 @@ void show_cycle(const Client& locks, BareEtcd& bare) {
       }));
 }
 
-/// The Go program: cycles a second, whenever it is asked.
+/// Go's driver of the comparison (bench/peers/README.md): cycles a second, whenever it is asked.
 class Peer {
  public:
-  static std::optional<Peer> start(const std::string& address) {
+  static std::optional<Peer> start(const std::string& url) {
 #ifdef INTERLOCK_ETCD_PEER
     if (std::filesystem::file_size(INTERLOCK_ETCD_PEER) == 0) return std::nullopt;
-    const auto command = std::string("exec " INTERLOCK_ETCD_PEER " ") + address + " " +
-                         std::to_string(kThreads) + " " + std::to_string(kCycles);
-    return Peer(command);
+    return Peer({INTERLOCK_ETCD_PEER, "etcd_mutex", "default", url});
 #else
-    (void)address;
+    (void)url;
     return std::nullopt;
 #endif
   }
@@ -61,15 +59,14 @@ class Peer {
   }
 
   double rate() {
-    (void)std::fputs("\n", in_.get());
-    (void)std::fflush(in_.get());
-    double value = 0;
-    if (std::fscanf(out_.get(), "%lf", &value) != 1) throw std::runtime_error("the peer failed");
-    return value;
+    const auto done = ask(R"({"do":"work","name":"peer","distinct":true,"workers":)" +
+                          std::to_string(kThreads) + R"(,"most":)" + std::to_string(kCycles) +
+                          R"(,"seconds":60})");
+    return number(done, "cycles") / number(done, "seconds");
   }
 
  private:
-  explicit Peer(const std::string& command) {
+  explicit Peer(std::vector<std::string> command) {
     int in[2];
     int out[2];
     if (::pipe(in) != 0 || ::pipe(out) != 0) throw std::runtime_error("no pipe");
@@ -78,17 +75,40 @@ class Peer {
       ::dup2(in[0], STDIN_FILENO);
       ::dup2(out[1], STDOUT_FILENO);
       for (const int fd : {in[0], in[1], out[0], out[1]}) ::close(fd);
-      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      std::vector<char*> words;
+      for (auto& word : command) words.push_back(word.data());
+      words.push_back(nullptr);
+      ::execv(words.front(), words.data());
       ::_exit(127);
     }
     ::close(in[0]);
     ::close(out[1]);
     in_.reset(::fdopen(in[1], "w"));
     out_.reset(::fdopen(out[0], "r"));
+    (void)answer();  // that it is ready
   }
   struct Close {
     void operator()(FILE* file) const noexcept { (void)std::fclose(file); }
   };
+
+  std::string ask(const std::string& job) {
+    (void)std::fputs((job + "\n").c_str(), in_.get());
+    (void)std::fflush(in_.get());
+    return answer();
+  }
+  std::string answer() {
+    std::string line;
+    for (int c = std::fgetc(out_.get()); c != '\n'; c = std::fgetc(out_.get())) {
+      if (c == EOF) throw std::runtime_error("the peer failed");
+      line += static_cast<char>(c);
+    }
+    return line;
+  }
+  static double number(const std::string& answer, const std::string& field) {
+    const auto at = answer.find('"' + field + "\":");
+    if (at == std::string::npos) throw std::runtime_error("the peer failed: " + answer);
+    return std::stod(answer.substr(at + field.size() + 3));
+  }
 
   pid_t pid_ = -1;
   std::unique_ptr<FILE, Close> in_;
@@ -154,7 +174,7 @@ int main(int argc, char** argv) {
   };
   const servers::EtcdServer server;
   // It forks, and has to come before there are threads.
-  auto peer = wanted("at once") ? Peer::start(server.address()) : std::nullopt;
+  auto peer = wanted("at once") ? Peer::start(server.url()) : std::nullopt;
   BareEtcd bare(server.address());
   const auto locks = connect(server.url());
   if (wanted("acquire")) show_cycle(locks, bare);
