@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pathlib
 import subprocess
 import threading
 
@@ -16,7 +17,7 @@ PEERS = {
     "file": [("interlock", "cpp"), ("flock", "python"), ("filelock", "python"), ("portalocker", "python")],
     "memory": [("interlock", "cpp"), ("timed_mutex", "cpp"), ("shared_timed_mutex", "cpp"), ("absl", "cpp")],
 }
-WARM_UP = 0.3  # seconds
+WARM_UP, LONG_WARM_UP = 0.2, 1.0  # seconds; the latter for Java
 FLOORS = {"hiredis", "grpc", "libpq"}
 TITLES = {
     "interlock": "Interlock", "interlock_lease": "Interlock, mode=lease", "hiredis": "bare hiredis", "redsync": "redsync (Go)", "redisson": "Redisson (Java)",
@@ -116,8 +117,9 @@ class Contender:
             self.words, self.version = ready["settings"], ready["version"]
             self.only = not ready.get("best", True)
         # Some languages get fast only after a while.
+        warm_up = LONG_WARM_UP if pathlib.Path(self.command[0]).name == "java" else WARM_UP
         for number, driver in enumerate(new):
-            driver.tell(do="work", name=f"warm-up-{number}", distinct=True, workers=1, seconds=WARM_UP)
+            driver.tell(do="work", name=f"warm-up-{number}", distinct=True, workers=1, seconds=warm_up)
         for driver in new:
             driver.hear(60)
         self.crowd += new

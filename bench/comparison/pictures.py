@@ -106,7 +106,7 @@ def lines(title, unit, series, label, across):
 
 def overview(rows, label):
     """One line for each comparison: how Interlock stands to the best of the other libraries."""
-    width, left, right, line = 860, 330, 40, 22
+    width, left, right, line = 940, 400, 40, 22
     reach = max(1.0, *(abs(math.log10(row["times"])) for row in rows))
     middle = left + (width - left - right) / 2
 

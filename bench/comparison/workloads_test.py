@@ -22,10 +22,7 @@ class Judging(unittest.TestCase):
         self.assertAlmostEqual(figures["handoffs_per_second"], 2 / 0.006)
         self.assertAlmostEqual(figures["over_ideal"], 100)
 
-    def test_two_at_once_are_an_overlap(self):
-        self.assertEqual(judge([answer((0, 0, 9000, 0)), answer((0, 4000, 12000, 0))])["overlaps"], 1)
-
-    def test_clocks_that_are_a_little_apart_are_none(self):
+    def test_clocks_that_are_apart_are_no_overlap(self):
         self.assertEqual(judge([answer((0, 0, 4500, 0)), answer((0, 4000, 12000, 0))])["overlaps"], 0)
 
     def test_what_the_register_saw_counts(self):
