@@ -1,6 +1,7 @@
 #include "core/io/loop.hpp"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@ constexpr auto kLongestGrace = std::chrono::milliseconds(16);
 constexpr auto kWorthSleeping = std::chrono::milliseconds(10);
 // So long a busy caller may overlook what comes for others.
 constexpr auto kUnseen = std::chrono::milliseconds(1);
+// So long a caller looks for its answer before it sleeps, if the last one came that fast.
+constexpr auto kLooking = std::chrono::microseconds(150);
 
 }  // namespace
 
@@ -177,9 +180,9 @@ void Loop::take_posts(TimePoint now, Finished& finished) {
   for (const auto& connection : driven_) connection->advance(now, finished);
 }
 
-// A caller whose answer is all there is to wait for sleeps on that very socket, unless it is time to
+// A caller whose answer is all there is to wait for need not look at anything else, unless it is time to
 // look at the others: on one of them somebody else may be told that it is his turn.
-bool Loop::wait_for_answer(Signal& signal, TimePoint until, Finished& finished) {
+Connection* Loop::only_expected(Signal& signal, TimePoint until) const {
   Connection* expected = nullptr;
   bool others = false;
   for (const auto& connection : driven_) {
@@ -188,18 +191,30 @@ bool Loop::wait_for_answer(Signal& signal, TimePoint until, Finished& finished) 
       others = true;
       continue;
     }
-    if (expected != nullptr || !connection->expects_answer()) return false;
+    if (expected != nullptr || !connection->expects_answer()) return nullptr;
     expected = connection.get();
   }
-  if (expected == nullptr || signal.time_left(until) < kWorthSleeping) return false;
-  const auto now = BootClock::now();
-  if (others && now - looked_ > kUnseen) return false;
-  expected->ready(now, finished, true);
-  return !finished.list.empty();
+  if (expected == nullptr || signal.time_left(until) < kWorthSleeping) return nullptr;
+  return others && BootClock::now() - looked_ > kUnseen ? nullptr : expected;
+}
+
+// To fall asleep and be woken takes longer than a server nearby takes to answer.
+void Loop::wait_for_answer(Connection& connection, Finished& finished) {
+  const auto asked = BootClock::now();
+  for (auto now = asked; quick_ && now - asked < kLooking; now = BootClock::now()) {
+    connection.ready(now, finished, false);
+    if (!finished.list.empty() || connection.fd() < 0) return;
+    ::sched_yield();
+  }
+  connection.ready(asked, finished, true);
+  quick_ = BootClock::now() - asked < kLooking;
 }
 
 void Loop::wait(Signal& signal, TimePoint until, Finished& finished) {
-  if (alone_ && wait_for_answer(signal, until, finished)) return;
+  if (auto* const expected = alone_ ? only_expected(signal, until) : nullptr) {
+    wait_for_answer(*expected, finished);
+    if (!finished.list.empty()) return;
+  }
   std::vector<pollfd> fds;
   fds.reserve(driven_.size() + 1);
   fds.push_back({.fd = bell_.fd(), .events = POLLIN, .revents = 0});

@@ -68,9 +68,11 @@ class Loop {
   void step_down();
   void take_posts(TimePoint now, Finished& finished);
   void tell(Finished& finished);
-  /// Sleeps until something happens, and handles it.
+  /// Until something happens, and handles it.
   void wait(Signal& signal, TimePoint until, Finished& finished);
-  bool wait_for_answer(Signal& signal, TimePoint until, Finished& finished);
+  /// The connection whose answer is all there is to wait for.
+  [[nodiscard]] Connection* only_expected(Signal& signal, TimePoint until) const;
+  void wait_for_answer(Connection& connection, Finished& finished);
   [[nodiscard]] bool needed() const { return watched_ || !posts_.empty(); }
   void run();
   void end_thread();
@@ -114,6 +116,7 @@ class Loop {
   std::vector<Handle> driven_;
   bool alone_ = false;  ///< nobody else wanted anything when it last looked
   TimePoint looked_{};  ///< when all connections were last looked at
+  bool quick_ = false;  ///< the last answer came before it was worth sleeping
   Signal never_;
   std::thread thread_;
   bool stopped_ = false;
