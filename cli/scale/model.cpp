@@ -397,18 +397,16 @@ class Simulation {
   void decided(std::int32_t id) {
     const auto part = call_of(id);
     leave_gate(part);
-    const auto trips = store_.cost(part.step).trips;
-    const auto way_back = store_.one_way * (2 * trips - 1);
     if (part.whole == kNobody) {
       decide(id);
-      return after(way_back, Then::reply, id);
+      return after(store_.one_way, Then::reply, id);
     }
     free_calls_.push_back(id);
     auto& whole = call_of(part.whole);
     if (--whole.parts_left == 0 && whole.over) free_calls_.push_back(part.whole);
     if (++whole.answers == store_.votes / 2 + 1) {
       decide(part.whole);
-      after(way_back, Then::reply, part.whole);
+      after(store_.one_way, Then::reply, part.whole);
     }
   }
 

@@ -37,7 +37,6 @@ struct Cost {
   Duration per_record{};    ///< and for each who holds or waits at the same place,
   Duration per_doubling{};  ///< and each time that these are twice as many
   bool logged = false;      ///< it counts when it is on disk
-  int trips = 1;            ///< ways to the server and back
 };
 
 /// What only one call at a time may touch.
