@@ -79,12 +79,14 @@ class Loop {
 
   /// When the process ends, the background thread does so first: the libraries that connections use
   /// (OpenSSL) may take themselves apart. Whoever waits still drives.
-  class Exit final : public core::AtExit {
+  class Exit final : public core::AtExit, public std::enable_shared_from_this<Exit> {
    public:
     explicit Exit(Loop& loop) : loop_(&loop) {}
     void at_exit() noexcept override {
       const std::lock_guard lock(mutex_);
-      if (loop_ != nullptr) loop_->end_thread();
+      if (loop_ == nullptr) return;
+      loop_->end_thread();
+      core::keep_to_the_end(shared_from_this());
     }
     void forget() {
       const std::lock_guard lock(mutex_);
