@@ -122,6 +122,9 @@ class Bench {
   /// The signal that ended it early, if one did.
   [[nodiscard]] std::optional<int> signal() const { return signal_; }
 
+  /// Throws Error if the store can't be reached.
+  void check() const { (void)client_.inspect({.resources = {prefix_}, .prefix = {}}); }
+
   void run() {
     cycle();
     if (!signal_) throughput();
@@ -149,10 +152,10 @@ class Bench {
     const Mutex mutex(client_, prefix_ + ":cycle", kOptions);
     Threads threads;
     threads.start(1, [&](std::uint32_t /*number*/, const std::stop_token& stop) {
-      mutex.acquire().release();  // connects, and whatever else is done once
+      mutex.acquire(stop).release();  // connects, and whatever else is done once
       while (!stop.stop_requested()) {
         const auto asked = BootClock::now();
-        auto lease = mutex.acquire();
+        auto lease = mutex.acquire(stop);
         const auto granted = BootClock::now();
         lease.release();
         const auto released = BootClock::now();
@@ -172,7 +175,7 @@ class Bench {
       const Mutex mutex(client_, prefix_ + ":" + std::to_string(number), kOptions);
       while (!stop.stop_requested()) {
         const auto asked = BootClock::now();
-        mutex.acquire().release();
+        mutex.acquire(stop).release();
         each[number].add(BootClock::now() - asked);
       }
     });
@@ -265,6 +268,7 @@ int bench(const Arguments& arguments) {
               << interlock::format_duration(duration) << "\nNames: " << bench.prefix() << ":…\n\n"
               << std::flush;
   }
+  bench.check();
   bench.run();
   if (json) {
     print_json(to_json(bench.results(), threads, bench.store()));

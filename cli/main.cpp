@@ -184,7 +184,10 @@ int main(int argc, char** argv) {
   try {
     const int status = interlock_main(words);
     die_of_ctrl_c(status);
-    if (!std::cout.flush()) return status == cli::kOk ? cli::kIo : status;
+    if (!std::cout.flush()) {
+      cli::complain("what there is to say can't be written");
+      return status == cli::kOk ? cli::kIo : status;
+    }
     return status;
   } catch (const cli::HelpShown&) {
     return cli::kOk;

@@ -13,7 +13,10 @@ namespace cli {
 
 void add_common(CLI::App& app, Common& common) {
   app.add_option("--url", common.url, "The store (default: as interlock config says)")
-      ->type_name("URL");
+      ->type_name("URL")
+      ->check([](const std::string& url) {
+        return url.empty() ? std::string("an empty name is no store; is a variable not set?") : "";
+      });
   app.add_option("--config", common.config,
                  "The settings file (default: $INTERLOCK_CONFIG, else ./interlock.json)")
       ->type_name("FILE");
@@ -40,6 +43,14 @@ std::string store_url(const Common& common) {
   const auto& settings = common.settings;
   return settings.distributed_locking() && !settings.url().empty() ? settings.url()
                                                                    : interlock::user_store_url();
+}
+
+std::string shown_url(const Common& common, const std::string& otherwise) {
+  if (!common.settings.distributed_locking()) return otherwise;
+  for (const auto& setting : common.settings.explain()) {
+    if (setting.key == "url" && !setting.value.empty()) return setting.value;
+  }
+  return otherwise;
 }
 
 interlock::Client open_any_store(const Common& common,

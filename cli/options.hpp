@@ -30,6 +30,8 @@ void load_settings(Common& common);
 /// By the settings, and without them the file store of this user. So also if distributed locking is
 /// switched off: nobody but this process would see a lock in memory.
 std::string store_url(const Common& common);
+/// The same for people, without secrets; `otherwise`, if nothing names a store.
+std::string shown_url(const Common& common, const std::string& otherwise);
 /// Opens it, also one that nobody else would see.
 interlock::Client open_any_store(const Common& common,
                                  std::shared_ptr<interlock::Observer> observer = {});

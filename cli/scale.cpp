@@ -127,6 +127,18 @@ std::vector<scale::Checked> check(const std::string& url, const scale::Store& st
   return checks;
 }
 
+scale::Measured measure(const std::string& url, bool quietly) {
+  try {
+    return scale::measure(url, [&](const std::string& what) {
+      if (!quietly) std::cerr << "measuring: " << what << '\n';
+    });
+  } catch (const interlock::Error&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw Failure(kUnavailable, error.what());
+  }
+}
+
 }  // namespace
 
 int simulate_scale(const Arguments& arguments) {
@@ -136,7 +148,7 @@ int simulate_scale(const Arguments& arguments) {
       "simulate scale [OPTIONS]",
       "Predicts what a store does with thousands of processes: throughput, waits, messages, and\n"
       "what will be short first. With --url, what calls cost is measured on that store, in about\n"
-      "ten seconds and with locks named scale:…; else it is as measured on another machine.",
+      "ten seconds and with up to 48 processes; else it is as measured on another machine.",
       "  interlock simulate scale                              each kind of store\n"
       "  interlock simulate scale --url redis://db --locks 1000 --hold 20ms --think 1s\n"
       "  interlock simulate scale --url redis://localhost --check --processes 16,64\n"
@@ -146,6 +158,8 @@ int simulate_scale(const Arguments& arguments) {
   const bool measures = asked.profiles.empty() && !parser.common.url.empty();
   if (asked.check && !measures)
     throw UsageError("--check compares with real processes on a store: give its --url");
+  if (asked.check && !asked.svg.empty())
+    throw UsageError("--check draws no picture: leave --svg out");
   if (asked.processes.empty())
     asked.processes = asked.check ? std::vector{16, 64} : std::vector{16, 256, 4096, 10'000};
   if (asked.locks.empty()) asked.locks = {1, 0};
@@ -158,9 +172,7 @@ int simulate_scale(const Arguments& arguments) {
     const auto url = store_url(parser.common);
     if (scale::kind_of(url).empty())
       throw UsageError("there is no model of this store; see: interlock simulate scale --help");
-    const auto measured = scale::measure(url, [&](const std::string& what) {
-      if (!asked.json) std::cerr << "measuring: " << what << '\n';
-    });
+    const auto measured = measure(url, asked.json);
     stores.push_back(measured.store);
     if (measured.outside > 0.2)
       complain("warning: something else used " + scale::in_words(measured.outside) +

@@ -127,8 +127,14 @@ struct Window {
 
 Duration warm_up(const Workload& work) { return std::max<Duration>(300ms, work.duration / 5); }
 
+// Other names in each run: whoever ends early may leave some behind until their TTL is over.
+std::string new_prefix() {
+  return "interlock-simulate:" + interlock::Owner::random().to_string().substr(0, 8) + ":";
+}
+
 // What one of the processes does.
-void work_in_crew(const std::string& url, const Workload& work, int who, Board& board, Slot& slot) {
+void work_in_crew(const std::string& url, const Workload& work, const std::string& prefix, int who,
+                  Board& board, Slot& slot) {
   const auto dial = std::make_shared<Dial>();
   const interlock::Client locks(metered(interlock::stores::open(url), dial));
   const interlock::Options options{.ttl = work.ttl};
@@ -149,7 +155,7 @@ void work_in_crew(const std::string& url, const Workload& work, int who, Board& 
     rest(work.hold);
     attempt->release();
   };
-  cycle("scale:ready:" + std::to_string(who), false, [] {});  // it is connected
+  cycle(prefix + "ready:" + std::to_string(who), false, [] {});  // it is connected
   ++board.ready;
   while (board.start == 0) std::this_thread::sleep_for(1ms);
   const TimePoint start(Duration(board.start.load()));
@@ -158,7 +164,7 @@ void work_in_crew(const std::string& url, const Workload& work, int who, Board& 
   dial->watch(window.from, window.to);
   while (BootClock::now() < window.to) {
     rest(work.think);
-    const auto name = "scale:" + std::to_string(work.locks == 0 ? who : pick.pick(random)) +
+    const auto name = prefix + std::to_string(work.locks == 0 ? who : pick.pick(random)) +
                       (work.locks == 0 ? ":own" : "");
     const auto asked = BootClock::now();
     cycle(name, work.shared > 0 && random.uniform() < work.shared, [&] {
@@ -263,9 +269,10 @@ Run run_crew(const std::string& url, const Workload& work) {
   Shared<Board> board(1);
   Shared<Slot> slots(static_cast<std::size_t>(work.processes));
   Children children;
+  const auto prefix = new_prefix();
   for (int i = 0; i < work.processes; ++i) {
     auto& slot = slots[static_cast<std::size_t>(i)];
-    children.start(slot, [&] { work_in_crew(url, work, i, board[0], slot); });
+    children.start(slot, [&] { work_in_crew(url, work, prefix, i, board[0], slot); });
   }
   for (const auto until = BootClock::now() + 60s; board[0].ready < work.processes;) {
     if (children.one_ended()) {
@@ -333,10 +340,11 @@ std::vector<Crowded> run_crowded(const std::string& url, const std::vector<int>&
       std::sort(times.begin(), times.end());
       return times.empty() ? Duration{} : times[times.size() / 2];
     };
+    const auto name = new_prefix() + "crowded";
     for (std::size_t s = 0; s < sizes.size(); ++s) {
       const auto new_claim = [&] {
         return interlock::Claim{.owner = interlock::Owner::random(),
-                                .parts = {{.resource = "scale:crowded"}},
+                                .parts = {{.resource = name}},
                                 .ttl = 30s,
                                 .priority = 0,
                                 .who = who,

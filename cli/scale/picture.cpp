@@ -23,6 +23,11 @@ constexpr std::array kColours = {"#4477aa", "#ee6677", "#228833", "#ccbb44",
 struct Line {
   std::string name{};
   std::vector<std::pair<double, double>> points{};
+  std::size_t store = 0;  ///< a colour each
+  bool dashed = false;    ///< another number of locks than the first
+
+  [[nodiscard]] const char* colour() const { return kColours.at(store % kColours.size()); }
+  [[nodiscard]] const char* dashes() const { return dashed ? " stroke-dasharray='6 4'" : ""; }
 };
 
 std::string number(double value) {
@@ -68,7 +73,7 @@ class Panel {
     out << "<text class='l' text-anchor='middle' x='" << number(left_ + kWidth / 2) << "' y='"
         << number(kTop + kHeight + 34) << "'>processes</text>\n";
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      const auto* colour = kColours.at(i % kColours.size());
+      const auto* colour = lines[i].colour();
       std::string path;
       for (const auto& [x, y] : lines[i].points) {
         if (y <= 0) continue;
@@ -76,7 +81,8 @@ class Panel {
         out << "<circle r='2.5' fill='" << colour << "' cx='" << number(at_x(x)) << "' cy='"
             << number(at_y(y)) << "'/>";
       }
-      out << "<path fill='none' stroke-width='2' stroke='" << colour << "' d='" << path << "'/>\n";
+      out << "<path fill='none' stroke-width='2' stroke='" << colour << "'" << lines[i].dashes()
+          << " d='" << path << "'/>\n";
     }
   }
 
@@ -109,12 +115,21 @@ std::string picture(const std::vector<Point>& points) {
                                     [&](const Line& each) { return each.name == name; });
     return found != lines.end() ? *found : lines.emplace_back(Line{.name = name});
   };
+  std::vector<std::string> stores;
   for (const auto& point : points) {
     const auto locks = point.work.locks == 0   ? std::string("own locks")
                        : point.work.locks == 1 ? "one lock"
                                                : locks_in_words(point.work) + " locks";
     const auto name = point.store + (one_size ? "" : ", " + locks);
     const auto x = static_cast<double>(point.work.processes);
+    if (std::find(stores.begin(), stores.end(), point.store) == stores.end())
+      stores.push_back(point.store);
+    for (auto* lines : {&rates, &waits}) {
+      auto& one = line(*lines, name);
+      one.store = static_cast<std::size_t>(std::find(stores.begin(), stores.end(), point.store) -
+                                           stores.begin());
+      one.dashed = point.work.locks != points.front().work.locks;
+    }
     line(rates, name).points.emplace_back(x, point.seen.cycles_per_second);
     line(waits, name)
         .points.emplace_back(x, std::chrono::duration<double>(point.seen.p99_wait).count());
@@ -142,10 +157,9 @@ std::string picture(const std::vector<Point>& points) {
   for (std::size_t i = 0; i < rates.size(); ++i) {
     const auto x = kLeft + static_cast<double>(i % 5) * 180;
     const auto y = kTop + kHeight + 56 + 20 * std::floor(static_cast<double>(i) / 5);
-    out << "<rect x='" << number(x) << "' y='" << number(y - 10)
-        << "' width='14' height='10' fill='" << kColours.at(i % kColours.size())
-        << "'/><text class='l' x='" << number(x + 20) << "' y='" << number(y) << "'>"
-        << rates[i].name << "</text>\n";
+    out << "<path stroke-width='3' stroke='" << rates[i].colour() << "'" << rates[i].dashes()
+        << " d='M" << number(x) << ' ' << number(y - 4) << "h22'/><text class='l' x='"
+        << number(x + 28) << "' y='" << number(y) << "'>" << rates[i].name << "</text>\n";
   }
   out << "</svg>\n";
   return out.str();

@@ -116,6 +116,13 @@ void Crew::go_on() {
   stopped_.reset();
 }
 
+void Crew::go_on_all() {
+  go_on();
+  for (const auto& member : members_) {
+    if (member.pid != 0) ::kill(member.pid, SIGCONT);
+  }
+}
+
 std::uint32_t Crew::running() {
   std::uint32_t count = 0;
   for (auto& member : members_) {

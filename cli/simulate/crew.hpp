@@ -22,6 +22,8 @@ class Crew {
   void kill(std::uint32_t process);
   void stop(std::uint32_t process);
   void go_on();
+  /// All of them, whoever stopped them.
+  void go_on_all();
   /// The one that is stopped, if any.
   [[nodiscard]] std::optional<std::uint32_t> stopped() const { return stopped_; }
   /// How many run. One that ended before it was told to is a failure.

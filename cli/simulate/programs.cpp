@@ -76,6 +76,9 @@ void add_options(Parser& parser, Wanted& wanted) {
   parser.add_option("--member", wanted.member)->group("");
 }
 
+// All who wait or hold are told to stop; what is left is a call to the store.
+constexpr Duration kLongestEnd = 20s;
+
 /// In a process of a crew.
 int be_member(const Common& common, const std::string& member) {
   std::array<std::uint32_t, 3> numbers{};
@@ -146,6 +149,7 @@ class Simulation {
       : wanted_(wanted),
         client_(open_any_store(common)),
         store_(client_.traits().where),
+        url_(shown_url(common, store_)),
         arena_(check(wanted.plan)),
         crew_(arena_, std::move(words)) {}
   Simulation(const Simulation&) = delete;
@@ -181,6 +185,13 @@ class Simulation {
     return plan;
   }
 
+  bool asked_to_end() {
+    while (const auto signal = signals_.next()) {
+      if (asks_to_end(*signal)) signal_ = signal;
+    }
+    return signal_.has_value();
+  }
+
   void start() {
     auto& shared = arena_.shared();
     const auto processes = arena_.plan().processes;
@@ -189,7 +200,7 @@ class Simulation {
     } else {
       for (std::uint32_t i = 0; i < processes; ++i) crew_.start(i);
     }
-    while (shared.ready < processes && !shared.stop) {
+    while (shared.ready < processes && !shared.stop && !asked_to_end()) {
       if (processes > 1) crew_.running();
       std::this_thread::sleep_for(1ms);
     }
@@ -205,10 +216,7 @@ class Simulation {
     while (!shared.stop && arena_.now() < plan.duration && arena_.watch().in_order()) {
       pollfd ready{.fd = signals_.fd(), .events = POLLIN, .revents = 0};
       ::poll(&ready, 1, 5);
-      while (const auto signal = signals_.next()) {
-        if (asks_to_end(*signal)) signal_ = signal;
-      }
-      if (signal_) break;
+      if (asked_to_end()) break;
       if (mischievous) mischief.act();
       if (plan.processes > 1) crew_.running();
       progress.show(std::chrono::duration<double>(arena_.now()) / plan.duration,
@@ -219,14 +227,20 @@ class Simulation {
   void end() {
     arena_.shared().stop = true;
     took_ = arena_.now();
-    crew_.go_on();
-    const auto until = BootClock::now() + arena_.plan().ttl + 60s;
+    crew_.go_on_all();
+    const auto until = BootClock::now() + kLongestEnd;
+    const auto before = std::exchange(signal_, std::nullopt);  // a second one ends it at once
     while (crew_.running() > 0) {
+      if (asked_to_end()) {
+        throw Failure(by_signal(*signal_),
+                      "ended before all processes had given back what they held");
+      }
       if (BootClock::now() > until) {
         throw Failure(kSoftware, "a process of the simulation does not end; it was killed");
       }
       std::this_thread::sleep_for(5ms);
     }
+    signal_ = before;
     if (here_.joinable()) here_.join();
   }
 
@@ -245,18 +259,31 @@ class Simulation {
     }
   }
 
+  /// What was found out comes before a picture that can't be written.
   int tell() {
     const Summary summary(arena_, took_);
-    if (!wanted_.svg.empty()) draw(arena_, took_, store_, wanted_.svg);
+    const int status = tell(summary);
+    if (wanted_.svg.empty()) return status;
+    std::cout << std::flush;
+    try {
+      draw(arena_, took_, store_, wanted_.svg);
+    } catch (const Failure& failure) {
+      complain(failure.what());
+      return status == kOk ? failure.status : status;
+    }
+    return status;
+  }
+
+  int tell(const Summary& summary) {
     if (wanted_.json) {
-      print_json(to_json(arena_, summary, store_));
+      print_json(to_json(arena_, summary, store_, url_));
     } else {
       print(arena_, summary);
     }
     if (!arena_.watch().in_order()) {
       std::cout << std::flush;
       for (const auto& violation : arena_.watch().violations()) complain("FAILED: " + violation);
-      complain("to repeat it: " + command(arena_.plan(), store_));
+      complain("to repeat it: " + command(arena_.plan(), url_));
       return kFailed;
     }
     if (signal_) return by_signal(*signal_);
@@ -274,6 +301,7 @@ class Simulation {
   Signals signals_;  // before the first thread
   interlock::Client client_;
   std::string store_;
+  std::string url_;
   Arena arena_;
   Crew crew_;
   std::jthread here_;
@@ -300,7 +328,9 @@ int simulate(const Arguments& arguments, const Program& program) {
   } else if (store_url(parser.common).starts_with("memory:")) {
     plan.processes = 1;
   }
-  if (!wanted.svg.empty()) write_picture(wanted.svg);
+  if (plan.no_lock && plan.workers() == 1)
+    throw UsageError("--no-lock: one worker is alone anyway; give more --threads");
+  if (!wanted.svg.empty()) check_picture(wanted.svg);
   return Simulation(wanted, parser.common, arguments.before).run();
 }
 

@@ -76,8 +76,8 @@ Summary::Summary(const Arena& arena, interlock::Duration in) : took(in) {
   }
 }
 
-std::string command(const Plan& plan, const std::string& store) {
-  return std::string("interlock simulate ") + to_string(plan.kind) + " --url " + quoted(store) +
+std::string command(const Plan& plan, const std::string& url) {
+  return std::string("interlock simulate ") + to_string(plan.kind) + " --url " + quoted(url) +
          " --processes " + std::to_string(plan.processes) + " --threads " +
          std::to_string(plan.threads) + " --resources " + std::to_string(plan.resources) +
          " --duration " + format_duration(plan.duration) + " --ttl " + format_duration(plan.ttl) +
@@ -141,8 +141,8 @@ void print(const Arena& arena, const Summary& summary) {
   std::cout << ".\n";
 }
 
-nlohmann::ordered_json to_json(const Arena& arena, const Summary& summary,
-                               const std::string& store) {
+nlohmann::ordered_json to_json(const Arena& arena, const Summary& summary, const std::string& store,
+                               const std::string& url) {
   const auto& plan = arena.plan();
   const auto& ledger = arena.shared().ledger;
   const auto milliseconds = [](interlock::Duration duration) {
@@ -184,7 +184,7 @@ nlohmann::ordered_json to_json(const Arena& arena, const Summary& summary,
           {"refused_by_fence", ledger.refused},
           {"outlived_lease", ledger.outlived},
           {"violations", arena.watch().violations()},
-          {"repeat", command(plan, store)}};
+          {"repeat", command(plan, url)}};
 }
 
 }  // namespace cli::simulation

@@ -25,18 +25,21 @@ struct Summary {
 };
 
 /// "interlock simulate stress --url … --seed 7": does the same again. No secrets.
-std::string command(const Plan& plan, const std::string& store);
+std::string command(const Plan& plan, const std::string& url);
 /// "stress at redis://…: 4 processes of 4 threads, …".
 std::string title(const Plan& plan, const std::string& store);
 
 void print(const Arena& arena, const Summary& summary);
-nlohmann::ordered_json to_json(const Arena& arena, const Summary& summary,
-                               const std::string& store);
+/// `url`: to repeat it with.
+nlohmann::ordered_json to_json(const Arena& arena, const Summary& summary, const std::string& store,
+                               const std::string& url);
 
 /// A picture of who waited and held when, as SVG. Throws Failure if it can't be written.
 void draw(const Arena& arena, interlock::Duration took, const std::string& store,
           const std::string& file);
 /// An empty one, to find out before the work whether it can be written.
-void write_picture(const std::string& file, const std::string& text = "");
+void write_picture(const std::string& file, const std::string& text);
+/// Throws Failure if it can't be written to; what is there stays.
+void check_picture(const std::string& file);
 
 }  // namespace cli::simulation

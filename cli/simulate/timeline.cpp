@@ -237,6 +237,11 @@ class Picture {
   std::ostringstream text_;
 };
 
+[[noreturn]] void refuse(const std::string& file) {
+  const auto why = errno == 0 ? "" : ": " + std::generic_category().message(errno);
+  throw Failure(kIo, "the picture can't be written to " + file + why + "; give another --svg");
+}
+
 }  // namespace
 
 void draw(const Arena& arena, Duration took, const std::string& store, const std::string& file) {
@@ -244,9 +249,15 @@ void draw(const Arena& arena, Duration took, const std::string& store, const std
 }
 
 void write_picture(const std::string& file, const std::string& text) {
+  errno = 0;
   std::ofstream out(file);
   out << text << std::flush;
-  if (!out) throw Failure(kIo, "the picture can't be written to " + file + "; give another --svg");
+  if (!out) refuse(file);
+}
+
+void check_picture(const std::string& file) {
+  errno = 0;
+  if (!std::ofstream(file, std::ios::app)) refuse(file);
 }
 
 }  // namespace cli::simulation

@@ -1,6 +1,8 @@
 #include "simulate/worker.hpp"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 #include "interlock/multi_lock.hpp"
@@ -297,8 +299,13 @@ void Worker::mark(Event::Kind kind, std::uint32_t resource) {
              {.begin = now, .end = now, .kind = kind, .lane = 0, .lanes = 1, .resource = resource});
 }
 
+// Not beyond the end of the simulation.
 void Worker::sleep(Duration duration) const {
-  if (duration > Duration::zero()) std::this_thread::sleep_for(duration);
+  if (duration <= Duration::zero()) return;
+  std::mutex mutex;
+  std::condition_variable_any over;
+  std::unique_lock lock(mutex);
+  over.wait_for(lock, stop_, duration, [] { return false; });
 }
 
 }  // namespace cli::simulation

@@ -48,5 +48,7 @@ expect 64 scale -p 0
 expect 64 scale --hold 5
 expect 64 "$INTERLOCK" simulate
 expect 64 scale --url memory:
+expect 64 scale --url file:///tmp --check --svg scale.svg
+expect 69 scale --url redis://127.0.0.1:1
 
 finish

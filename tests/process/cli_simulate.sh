@@ -43,7 +43,7 @@ contains "$err" "--no-lock --seed 5"
 expect 1 "$INTERLOCK" simulate escalation "${small[@]}" --duration 10s --no-lock --json
 refute test "$(field violations)" = "[]"
 expect 1 "$INTERLOCK" simulate speed --duration 10s --no-lock
-expect 0 "$INTERLOCK" simulate speed --duration 200ms --processes 1 --threads 1 --no-lock
+expect 64 "$INTERLOCK" simulate speed --duration 200ms --processes 1 --threads 1 --no-lock
 
 it "ends at Ctrl-C with what it has so far, and lets go of everything"
 "$INTERLOCK" simulate speed --processes 2 --duration 1h >early 2>&1 &
@@ -54,7 +54,33 @@ ends "$runs" 130
 contains "$(<early)" "Checks:"
 same "$("$INTERLOCK" list)" ""
 
+it "does not hold on beyond its end"
+expect 0 "$INTERLOCK" simulate speed --processes 1 --threads 2 --duration 500ms --hold 1h
+expect 0 "$INTERLOCK" simulate speed --processes 2 --threads 1 --duration 500ms --hold 1h
+same "$("$INTERLOCK" list)" ""
+
+it "ends though one of its processes was stopped"
+"$INTERLOCK" simulate speed --processes 2 --duration 1s >early 2>&1 &
+runs=$!
+eventually grep -qs Names early
+eventually pgrep -P "$runs" >children
+kill -STOP "$(head -n 1 children)"
+ends "$runs" 0
+
+it "tells what it found before a picture that can't be written"
+expect 1 "$INTERLOCK" simulate speed --duration 10s --no-lock --svg /dev/full
+contains "$err" "FAILED: "
+contains "$err" "the picture can't be written to /dev/full"
+expect 74 "$INTERLOCK" simulate time --duration 100ms --svg /dev/full
+contains "$out" "grants"
+echo kept >kept.svg
+expect 69 "$INTERLOCK" simulate time --url redis://127.0.0.1:1 --svg kept.svg
+same "$(<kept.svg)" kept
+
 it "refuses what makes no sense"
+expect 64 "$INTERLOCK" simulate time --no-lock
+expect 64 "$INTERLOCK" simulate time --url ""
+contains "$err" "is a variable not set?"
 expect 64 "$INTERLOCK" simulate
 expect 64 "$INTERLOCK" simulate stres
 contains "$err" '"stress"'
