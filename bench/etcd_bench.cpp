@@ -59,9 +59,9 @@ class Peer {
   }
 
   double rate() {
-    const auto done = ask(R"({"do":"work","name":"peer","distinct":true,"workers":)" +
-                          std::to_string(kThreads) + R"(,"most":)" + std::to_string(kCycles) +
-                          R"(,"seconds":60})");
+    const auto done =
+        ask(R"({"do":"work","name":"peer","distinct":true,"workers":)" + std::to_string(kThreads) +
+            R"(,"most":)" + std::to_string(kCycles) + R"(,"seconds":60})");
     return number(done, "cycles") / number(done, "seconds");
   }
 

@@ -72,16 +72,16 @@ class Panel {
     }
     out << "<text class='l' text-anchor='middle' x='" << number(left_ + kWidth / 2) << "' y='"
         << number(kTop + kHeight + 34) << "'>processes</text>\n";
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      const auto* colour = lines[i].colour();
+    for (const auto& line : lines) {
+      const auto* colour = line.colour();
       std::string path;
-      for (const auto& [x, y] : lines[i].points) {
+      for (const auto& [x, y] : line.points) {
         if (y <= 0) continue;
         path += (path.empty() ? "M" : "L") + number(at_x(x)) + ' ' + number(at_y(y));
         out << "<circle r='2.5' fill='" << colour << "' cx='" << number(at_x(x)) << "' cy='"
             << number(at_y(y)) << "'/>";
       }
-      out << "<path fill='none' stroke-width='2' stroke='" << colour << "'" << lines[i].dashes()
+      out << "<path fill='none' stroke-width='2' stroke='" << colour << "'" << line.dashes()
           << " d='" << path << "'/>\n";
     }
   }

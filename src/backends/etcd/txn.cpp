@@ -130,8 +130,8 @@ wire::TxnRequest transaction(std::vector<wire::Compare> all, Ops then, Ops other
 }
 
 wire::TxnRequest first_of(std::vector<Case> cases, Ops otherwise) {
-  for (auto at = cases.rbegin(); at != cases.rend(); ++at) {
-    auto one = only_if(std::move(at->all), std::move(at->then), std::move(otherwise));
+  for (auto i = cases.size(); i-- > 0;) {
+    auto one = only_if(std::move(cases[i].all), std::move(cases[i].then), std::move(otherwise));
     otherwise.clear();
     otherwise.push_back(std::move(one));
   }

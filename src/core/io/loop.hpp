@@ -117,8 +117,8 @@ class Loop {
   std::vector<Post> taken_;
   std::vector<Handle> driven_;
   bool alone_ = false;  ///< nobody else wanted anything when it last looked
-  TimePoint looked_{};  ///< when all connections were last looked at
   bool quick_ = false;  ///< the last answer came before it was worth sleeping
+  TimePoint looked_{};  ///< when all connections were last looked at
   Signal never_;
   std::thread thread_;
   bool stopped_ = false;
