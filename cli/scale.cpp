@@ -1,6 +1,5 @@
 // interlock simulate scale: what a store will do with more processes and locks than are here.
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +9,7 @@
 #include "scale/profiles.hpp"
 #include "scale/report.hpp"
 #include "simulate.hpp"
+#include "simulate/report.hpp"
 
 namespace cli {
 
@@ -223,11 +223,7 @@ int simulate_scale(const Arguments& arguments) {
     });
     asked.work.client_cores = 0;
   }
-  if (!asked.svg.empty()) {
-    std::ofstream file(asked.svg);
-    file << scale::picture(points);
-    if (!file.flush()) throw Failure(kIo, "can't write " + asked.svg);
-  }
+  if (!asked.svg.empty()) simulation::write_picture(asked.svg, scale::picture(points));
   if (asked.json) {
     for (const auto& point : points) json["points"].push_back(scale::to_json(point));
     std::cout << json.dump(2) << '\n';

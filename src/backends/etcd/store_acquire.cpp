@@ -311,17 +311,14 @@ void Store::my_turn(const AskPtr& ask, const Wait& wait, Call call) {
     for (const auto& key : wait.keys) take.push_back(erase(key));
     const bool shares = std::any_of(claim.parts.begin(), claim.parts.end(),
                                     [](const Part& part) { return part.mode == Mode::shared; });
-    if (shares) {
-      auto all = first_in_line(claim, wait, true);
+    const auto add_free = [&](std::vector<wire::Compare> all) {
       append(all, no_holder(*ask));
       all.push_back(not_recalled(*ask));
       add(Found::free, std::move(all), take);
-    }
+    };
+    if (shares) add_free(first_in_line(claim, wait, true));
     const auto first = first_in_line(claim, wait, false);
-    auto all = first;
-    append(all, no_holder(*ask));
-    all.push_back(not_recalled(*ask));
-    add(Found::free, std::move(all), std::move(take));
+    add_free(first);
     Ops holders{read(recall_key_)};
     for (const auto& part : claim.parts) holders.push_back(read(keys_.holders(part.resource)));
     for (const auto& key : wait.keys) holders.push_back(read(key));
@@ -473,7 +470,9 @@ void Store::commit(const AskPtr& ask, const Rows& rows, const LockTable& table,
     }
     if (!claim.instead_of.empty()) still(Seat::holds, claim.instead_of);
     // A fence that it gets from its identity is the newest one only while that one holds.
-    if (const auto* lender = rows.with_fence(part.resource, hold.fences[i]))
+    const auto* lender = rows.with_fence(part.resource, hold.fences[i]);
+    if (lender != nullptr && lender->record.owner != claim.owner &&
+        lender->record.owner != claim.instead_of)
       still(Seat::holds, lender->record.owner);
     const auto* place = rows.find(part.resource, Seat::waits, claim.owner);
     if (place == nullptr) continue;
