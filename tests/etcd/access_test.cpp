@@ -122,5 +122,9 @@ TEST_F(SecureAccess, ANewTokenIsFetchedWhenTheOldOneIsNoGood) {
   EXPECT_EQ(lease.release(), LeaseState::released);
 }
 
+TEST_F(SecureAccess, ARequestMayStillBeUnderWayWhenTheProcessEnds) {
+  EXPECT_EQ(Child("laster", {url()}).wait(), 0);
+}
+
 }  // namespace
 }  // namespace interlock::etcd_tests

@@ -1,5 +1,7 @@
 #include "backends/etcd/address.hpp"
 
+#include <openssl/ssl.h>
+
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -42,6 +44,8 @@ std::string endpoint(std::string_view text) {
 }  // namespace
 
 Settings Settings::take_from(Url url) {
+  // A release that goes on in the background while the process ends must find OpenSSL in place.
+  OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   Settings settings;
   settings.tls = url.scheme == "etcds";
   settings.user = url.user;
