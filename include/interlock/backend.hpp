@@ -34,6 +34,8 @@ struct Answer {
   Verdict verdict = Verdict::unknown;
   /// granted: one for each part of the claim, in its order; empty if the store has no fences.
   std::vector<Fence> fences{};
+  /// granted: this long before the call. Its time runs since then.
+  Duration age{};
   /// queued: how many are ahead.
   std::uint32_t place = 0;
   /// queued: ask again after this time at the latest, because something in the way ends by then
@@ -48,6 +50,7 @@ struct Answer {
   static Answer failed(Error error) {
     return {.verdict = Verdict::unknown,
             .fences = {},
+            .age = {},
             .place = 0,
             .look_again = {},
             .why = std::move(error)};

@@ -171,8 +171,11 @@ void Pursuit::perform(const Acquisition::Step& step, TimePoint now) {
         claim_, machine_.queue(), {.deadline = step.call_deadline, .caller_waits = blocking_},
         [self = HeldByStore(shared_from_this()), call = step.call, now](Answer answer) {
           --self->unanswered_;
-          self->post(
-              {.kind = Mail::Kind::reply, .call = call, .sent = now, .answer = std::move(answer)});
+          const auto counts_from = now - answer.age;
+          self->post({.kind = Mail::Kind::reply,
+                      .call = call,
+                      .sent = counts_from,
+                      .answer = std::move(answer)});
         });
   }
   if (step.forget) engine_->forget(claim_);

@@ -17,6 +17,13 @@ class Advisory final : public ServedFixture {
   void restart() override { server().restart(); }
 };
 
+/// One waiter of each client blocks in a session of its own.
+class Blocking final : public ServedFixture {
+ public:
+  Blocking() : ServedFixture(server().url() + "?wait=block") {}
+  void restart() override { server().restart(); }
+};
+
 class Lease final : public ServedFixture {
  public:
   Lease() : ServedFixture(server().url() + "?mode=lease") {}
@@ -37,6 +44,7 @@ class Polling final : public ServedFixture {
 };
 
 [[maybe_unused]] const bool kAdvisory = add_store<Advisory>("postgres");
+[[maybe_unused]] const bool kBlocking = add_store<Blocking>("postgres_blocking");
 [[maybe_unused]] const bool kLease = add_store<Lease>("postgres_lease");
 [[maybe_unused]] const bool kPooled = add_store<Pooled>("postgres_pgbouncer");
 [[maybe_unused]] const bool kPolling = add_store<Polling>("postgres_polling");

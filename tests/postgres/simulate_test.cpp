@@ -11,6 +11,11 @@ TEST(Simulate, NothingOverlapsWithSessions) {
   testing_support::simulate_all(server.url());
 }
 
+TEST(Simulate, NothingOverlapsWhereWaitersBlock) {
+  const servers::PostgresServer server;
+  testing_support::simulate_all(server.url() + "?wait=block");
+}
+
 TEST(Simulate, NothingOverlapsWithLeases) {
   const servers::PostgresServer server;
   testing_support::simulate_all(server.url() + "?mode=lease");

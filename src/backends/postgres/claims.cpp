@@ -134,12 +134,13 @@ std::string names_of(const Claim& claim) {
   return names;
 }
 
-Answer to_answer(const Outcome& outcome, const Claim& claim, const std::string& node) {
-  if (!outcome.result) return Answer::failed(*outcome.failure);
-  if (is_error(*outcome.result))
-    return Answer::failed(to_error(*outcome.result, node, names_of(claim)));
-  auto words =
-      PQntuples(outcome.result.get()) == 1 ? text_at(*outcome.result, 0, 0) : std::string_view();
+namespace {
+
+std::string_view words_of(const Outcome& outcome) {
+  return PQntuples(outcome.result.get()) == 1 ? text_at(*outcome.result, 0, 0) : std::string_view();
+}
+
+Answer answer_of(std::string_view words, const Claim& claim, const std::string& node) {
   const auto first = next_word(words);
   if (first == "granted") {
     Answer answer{.verdict = Verdict::granted};
@@ -158,6 +159,23 @@ Answer to_answer(const Outcome& outcome, const Claim& claim, const std::string& 
   return Answer::failed({Errc::refused,
                          "the server's answer makes no sense: is its schema another version's?",
                          {.resource = {}, .node = node, .maybe_held = true}});
+}
+
+}  // namespace
+
+Answer to_answer(const Outcome& outcome, const Claim& claim, const std::string& node) {
+  if (!outcome.result) return Answer::failed(*outcome.failure);
+  if (is_error(*outcome.result))
+    return Answer::failed(to_error(*outcome.result, node, names_of(claim)));
+  return answer_of(words_of(outcome), claim, node);
+}
+
+Waited to_waited(const Outcome& outcome, const Claim& claim, const std::string& node) {
+  if (!outcome.result || is_error(*outcome.result)) return {};
+  auto words = words_of(outcome);
+  if (words.empty()) return {};
+  const auto time = microseconds(number(next_word(words)));
+  return {.time = time, .answer = answer_of(words, claim, node)};
 }
 
 Snapshot to_snapshot(const Outcome& outcome, const std::string& prefix, const std::string& node) {

@@ -29,6 +29,12 @@ Owner owner_of(std::string_view text);
 std::string names_of(const Claim& claim);
 
 Answer to_answer(const Outcome& outcome, const Claim& claim, const std::string& node);
+/// Of one that waited in its session: for how long, and what came of it, if anything.
+struct Waited {
+  Duration time{};
+  Answer answer{};
+};
+Waited to_waited(const Outcome& outcome, const Claim& claim, const std::string& node);
 Snapshot to_snapshot(const Outcome& outcome, const std::string& prefix, const std::string& node);
 
 }  // namespace interlock::postgres

@@ -7,9 +7,9 @@
 
 namespace interlock::postgres {
 
-std::int64_t fresh_home() {
-  const auto home = static_cast<std::int64_t>(Owner::random().low);
-  return home == 0 ? 1 : home;
+std::int64_t fresh_home(bool waits) {
+  const auto home = static_cast<std::int64_t>(Owner::random().low | 3U);
+  return waits ? home : home - 1;
 }
 
 std::string channel_of(std::int64_t home) {

@@ -10,8 +10,8 @@
 
 namespace interlock::postgres {
 
-/// A fresh number for a client that can be told, never 0.
-std::int64_t fresh_home();
+/// A fresh number for a session that can be told, never 0. `waits`: one that waits by itself, too.
+std::int64_t fresh_home(bool waits = false);
 /// Where its messages go.
 std::string channel_of(std::int64_t home);
 

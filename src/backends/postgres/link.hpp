@@ -9,6 +9,7 @@
 // Nothing is ever sent twice.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -38,6 +39,8 @@ struct Request {
   TimePoint deadline = TimePoint::max();  ///< not answered by then: failed
   /// Nobody lends a thread while this is under way.
   bool urgent = false;
+  /// The server answers when something happens: nobody should look for it all the time.
+  bool waits = false;
   Done done{};
 };
 
@@ -96,9 +99,9 @@ class Link final : public io::Connection {
   [[nodiscard]] bool active() const noexcept override {
     return connection_ || plan_.keep_open || !waiting_.empty();
   }
-  [[nodiscard]] bool busy() const noexcept override { return !sent_.empty() || !waiting_.empty(); }
+  [[nodiscard]] bool busy() const noexcept override { return owes() || !waiting_.empty(); }
   [[nodiscard]] bool expects_answer() const noexcept override {
-    return state_ == State::open && !sent_.empty() && !unsent_;
+    return state_ == State::open && owes() && !unsent_;
   }
   void abandon(Finished& finished) override;
 
@@ -114,6 +117,10 @@ class Link final : public io::Connection {
     Result result{};
   };
 
+  [[nodiscard]] bool owes() const noexcept {
+    return std::any_of(sent_.begin(), sent_.end(),
+                       [](const Sent& sent) { return !sent.request.waits; });
+  }
   [[nodiscard]] bool wants_connection() const noexcept {
     return plan_.keep_open || !waiting_.empty();
   }

@@ -69,6 +69,7 @@ Words of_leases() {
       {"own_session", ""},
       {"instead_in_session", ""},
       {"renew_in_session", ""},
+      {"blocks", "NULL"},
       {"take_one", "true"},
       {"drop_one", ""},
       {"ours", ""},
@@ -106,6 +107,8 @@ Words of_locks() {
       {"renew_in_session",
        "IF interlock.lock_elsewhere(by_owner, ids, own) THEN"
        " RAISE EXCEPTION USING ERRCODE = 'IL004', MESSAGE = 'another session'; END IF;"},
+      // Sessions that wait by themselves have odd homes.
+      {"blocks", "CASE WHEN own & 1 = 1 THEN at END"},
       {"take_one", "pg_try_advisory_lock(of_id)"},
       {"drop_one", "PERFORM pg_advisory_unlock(of_id);"},
       {"ours", "AND home = own AND taken = 'e'"},
@@ -217,7 +220,11 @@ const SessionVerbs& SessionVerbs::get() {
                        .settle = call("lock_settle", 2),
                        .title = {.name = "interlock_title",
                                  .text = "SELECT set_config('application_name', $3::text, false) "
-                                         "WHERE $1::int = pg_backend_pid() AND $2::bigint <> 0"}};
+                                         "WHERE $1::int = pg_backend_pid() AND $2::bigint <> 0"},
+                       .wait = call("lock_wait", 18),
+                       .end = {.name = "interlock_end",
+                               .text = "SELECT pg_terminate_backend(interlock.lock_backend($3)) "
+                                       "WHERE $1::int = pg_backend_pid() AND $2::bigint <> 0"}};
   return *verbs;
 }
 

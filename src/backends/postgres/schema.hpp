@@ -25,7 +25,7 @@ struct Hello {
 };
 /// Throws Error (refused) if the server is not one to work with.
 Hello read_hello(const PGresult& answer);
-inline constexpr int kSchemaVersion = 3;
+inline constexpr int kSchemaVersion = 4;
 
 /// A place in the queue lasts three times as long. Those at its head look more often.
 inline constexpr Duration kHeartbeat = std::chrono::seconds(5);
@@ -48,6 +48,8 @@ struct SessionVerbs {
   Statement expire;
   Statement settle;
   Statement title;
+  Statement wait;  ///< parameters as for acquire_one
+  Statement end;   ///< another session, by its home
 
   static const SessionVerbs& get();
 };

@@ -23,6 +23,27 @@ constexpr Duration kLongestPatience = std::chrono::seconds(30);
 // A title is for people: it need not change with every lock.
 constexpr Duration kTitleDelay = std::chrono::milliseconds(20);
 
+// When so many locks were handed over to us within that time, a second session is worth its price.
+constexpr std::size_t kManyHandovers = 4;
+constexpr Duration kLately = std::chrono::seconds(1);
+constexpr Duration kIdle = std::chrono::seconds(10);  // and then it is not
+// When the server would not have it.
+constexpr Duration kPause = std::chrono::minutes(5);
+constexpr auto kLongestBlock = std::chrono::milliseconds(900);
+
+std::string second_settings(bool modest) {
+  std::string sql = "SET lock_timeout = " + std::to_string(kLongestBlock.count()) +
+                    "; SET statement_timeout = 0";
+  // A connection that others may lack is not worth it.
+  if (modest) {
+    sql +=
+        "; DO $$ BEGIN IF (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client "
+        "backend') > current_setting('max_connections')::int / 2 THEN RAISE EXCEPTION "
+        "'interlock: no second session, as half of max_connections is in use'; END IF; END $$";
+  }
+  return sql;
+}
+
 const Verbs& verbs() { return Verbs::of(Settings::Kind::advisory); }
 
 }  // namespace
@@ -35,10 +56,19 @@ class SessionStore::Timer final : public io::Connection {
     const std::lock_guard lock(store_.mutex_);
     if (store_.show_at_ <= now) {
       store_.show_at_ = TimePoint::max();
-      if (auto title = store_.title(); title != store_.shown_) {
-        store_.shown_ = title;
-        finished.list.emplace_back([this, title = std::move(title)] {
-          store_.ask(SessionVerbs::get().title, {title}, {}, [](const Outcome&) {});
+      show(store_.main_, finished);
+      if (store_.second_is_ == Second::open) show(store_.second_, finished);
+    }
+    auto idle_at = TimePoint::max();
+    if (store_.second_is_ == Second::open && !store_.turn_ && store_.second_.holds == 0) {
+      idle_at = store_.used_ + kIdle;
+      if (idle_at <= now) {
+        store_.second_is_ = Second::down;
+        idle_at = TimePoint::max();
+        finished.list.emplace_back([this] {
+          store_.loop_.post([link = store_.second_.link](TimePoint at, Finished& then) {
+            link->reconnect(at, then);
+          }, false);
         });
       }
     }
@@ -49,13 +79,14 @@ class SessionStore::Timer final : public io::Connection {
       const auto it = store_.holds_.find(owner);
       if (it == store_.holds_.end()) continue;
       if (it->second.lost) {
+        --it->second.session->holds;
         store_.holds_.erase(it);
         continue;
       }
       finished.list.emplace_back(
           [this, owner, ids = it->second.ids] { store_.expire(owner, ids); });
     }
-    next_ = std::min(store_.show_at_, ends.empty() ? TimePoint::max() : ends.begin()->first);
+    next_ = std::min({idle_at, store_.show_at_, ends.empty() ? TimePoint::max() : ends.begin()->first});
   }
   void ready(TimePoint, Finished&, bool) override {}
   [[nodiscard]] int fd() const noexcept override { return -1; }
@@ -67,6 +98,16 @@ class SessionStore::Timer final : public io::Connection {
   void abandon(Finished&) override {}
 
  private:
+  // With the mutex.
+  void show(Session& session, Finished& finished) {
+    auto title = store_.title(session);
+    if (title == session.shown) return;
+    session.shown = title;
+    finished.list.emplace_back([this, &session, title = std::move(title)] {
+      store_.ask(session, SessionVerbs::get().title, {title}, {}, [](const Outcome&) {});
+    });
+  }
+
   SessionStore& store_;
   TimePoint next_ = TimePoint::max();
 };
@@ -79,22 +120,35 @@ SessionStore::SessionStore(Settings settings) : settings_(std::move(settings)) {
   traits_.drift_rate = 0.001;
   traits_.notices_death = true;
   traits_.detaches = false;
+  main_.link = make_link(main_);
+  second_.link = make_link(second_);
+  timer_ = std::make_shared<Timer>(*this);
+  loop_.add(main_.link);
+  loop_.add(second_.link);
+  loop_.add(timer_);
+}
+
+std::shared_ptr<Link> SessionStore::make_link(Session& session) {
+  const bool second = &session == &second_;
   Link::Plan plan{
       .name = settings_.where, .keywords = settings_.keywords, .hosts = settings_.hosts};
   plan.connect_timeout = std::min<Duration>(plan.connect_timeout, settings_.call_timeout);
-  plan.patience = settings_.call_timeout;
-  const auto last_home = std::make_shared<std::int64_t>(0);
-  plan.greet = greeting([this, last_home](Link& link, bool pooled, const Hello& hello) {
+  plan.patience = settings_.call_timeout + (second ? 2 * kLongestBlock : Duration::zero());
+  plan.greet = greeting([this, &session, second](Link& link, bool pooled, const Hello& hello) {
     if (pooled && !settings_.session_pooler) {
       throw Error(Errc::refused,
                   "a pooler (PgBouncer?) is in between, and advisory locks need a session of their "
                   "own: connect to the server itself, or use ?mode=lease; if the pooler keeps "
                   "sessions (pool_mode = session), say so with ?pooler=session");
     }
-    const auto before = std::exchange(*last_home, fresh_home());
-    link.set_session({std::to_string(hello.process), std::to_string(*last_home)});
-    std::vector<std::string> steps{session_settings(settings_.call_timeout), home_lock(*last_home),
-                                   "LISTEN " + channel_of(*last_home)};
+    const auto before = std::exchange(session.home, fresh_home(second));
+    link.set_session({std::to_string(hello.process), std::to_string(session.home)});
+    std::vector<std::string> steps{session_settings(settings_.call_timeout),
+                                   home_lock(session.home), "LISTEN " + channel_of(session.home)};
+    if (second) {
+      steps.push_back(second_settings(settings_.waiting != Settings::Waiting::blocks));
+      return steps;
+    }
     // A session that we lost may live on over there, with all that we had.
     if (before != 0) {
       steps.push_back("SELECT pg_terminate_backend(interlock.lock_backend(" +
@@ -103,22 +157,29 @@ SessionStore::SessionStore(Settings settings) : settings_(std::move(settings)) {
     steps.emplace_back(kTidy);
     return steps;
   });
-  plan.on_close = [this](const Error& why) { session_ended(why); };
+  if (second) {
+    plan.on_open = [this] {
+      const std::lock_guard lock(mutex_);
+      second_is_ = Second::open;
+      used_ = BootClock::now();
+    };
+  }
+  plan.on_close = [this, &session](const Error& why) { session_ended(session, why); };
   plan.on_notify = [this](const std::string& payload) {
-    if (const auto owner = owner_of(payload); !owner.empty() && wake_) wake_(owner);
+    const auto owner = owner_of(payload);
+    if (owner.empty()) return;
+    handed_over();
+    if (wake_) wake_(owner);
   };
-  session_ = std::make_shared<Link>(std::move(plan));
-  timer_ = std::make_shared<Timer>(*this);
-  loop_.add(session_);
-  loop_.add(timer_);
+  return std::make_shared<Link>(std::move(plan));
 }
 
 // No callback may run once the rest goes.
 SessionStore::~SessionStore() { loop_.stop(); }
 
-void SessionStore::ask(const Statement& statement, std::vector<std::string> parameters, Call call,
-                       Done done) {
-  post(loop_, session_,
+void SessionStore::ask(const Session& session, const Statement& statement,
+                       std::vector<std::string> parameters, Call call, Done done) {
+  post(loop_, session.link,
        {.statement = &statement,
         .parameters = std::move(parameters),
         .deadline = std::min(call.deadline, BootClock::now() + settings_.call_timeout),
@@ -127,16 +188,30 @@ void SessionStore::ask(const Statement& statement, std::vector<std::string> para
 }
 
 void SessionStore::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
+  if (auto answer = known(claim.owner)) return reply(std::move(*answer));
+  {
+    const std::lock_guard lock(mutex_);
+    if (comes_behind(claim)) {
+      turn_->behind.emplace_back([=, this] { acquire(claim, queue, call, reply); });
+      return;
+    }
+  }
   Parameters parameters;
   add_acquire(parameters, claim, queue, settings_.prefix);
-  expect(claim);
-  ask(is_usual(claim) ? verbs().acquire_one : verbs().acquire, std::move(parameters), call,
-      [this, claim, sent = BootClock::now(), reply = std::move(reply)](const Outcome& outcome) {
+  const auto place = expect(claim, queue);
+  ask(place.session, is_usual(claim) ? verbs().acquire_one : verbs().acquire, parameters, call,
+      [this, &session = place.session, waits = place.waits, claim, sent = BootClock::now(),
+       reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
-        settle(claim, sent, answer);
-        if (outcome.result && is_error(*outcome.result)) clean_up();
+        settle(claim, session, sent, answer);
+        if (outcome.result && is_error(*outcome.result)) clean_up(session);
         reply(std::move(answer));
+        if (waits) go_on_behind();
+        if (&session != &main_) return;
+        const std::lock_guard lock(mutex_);
+        --asking_;
       });
+  if (place.waits) wait_there(claim, std::move(parameters));
 }
 
 void SessionStore::renew(const Claim& claim, Call call, Reply reply) {
@@ -150,15 +225,16 @@ void SessionStore::renew(const Claim& claim, Call call, Reply reply) {
   }
   Parameters parameters;
   add_renew(parameters, claim, settings_.prefix);
-  ask(verbs().renew, std::move(parameters), call,
-      [this, claim, sent = BootClock::now(), reply = std::move(reply)](const Outcome& outcome) {
+  auto& session = session_of(claim.owner);
+  ask(session, verbs().renew, std::move(parameters), call,
+      [this, &session, claim, sent = BootClock::now(), reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         // One that was adopted may be another session's.
         const bool known = [&] {
           const std::lock_guard lock(mutex_);
           return holds_.contains(claim.owner);
         }();
-        if (known) settle(claim, sent, answer);
+        if (known) settle(claim, session, sent, answer);
         reply(std::move(answer));
       });
 }
@@ -168,13 +244,15 @@ void SessionStore::release(const Claim& claim, Call call, Reply reply) {
     forget(claim.owner);
     return reply({.verdict = Verdict::lost});
   }
+  if (waits_there(claim.owner)) return leave_the_line(claim, call, std::move(reply));
   Parameters parameters;
   add_release(parameters, claim, settings_.prefix);
-  ask(is_usual(claim) ? verbs().release_one : verbs().release, std::move(parameters), call,
-      [this, claim, reply = std::move(reply)](const Outcome& outcome) {
+  auto& session = session_of(claim.owner);
+  ask(session, is_usual(claim) ? verbs().release_one : verbs().release, std::move(parameters), call,
+      [this, &session, claim, reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         if (answer.verdict != Verdict::unknown) forget(claim.owner);
-        if (outcome.result && is_error(*outcome.result)) clean_up();
+        if (outcome.result && is_error(*outcome.result)) clean_up(session);
         reply(std::move(answer));
       });
 }
@@ -182,17 +260,17 @@ void SessionStore::release(const Claim& claim, Call call, Reply reply) {
 void SessionStore::inspect(const Query& query, Call call, Report report) {
   Parameters parameters;
   add_inspect(parameters, query, settings_.prefix);
-  ask(verbs().inspect, std::move(parameters), call,
+  ask(main_, verbs().inspect, std::move(parameters), call,
       [this, report = std::move(report)](const Outcome& outcome) {
         report(to_snapshot(outcome, settings_.prefix, settings_.where));
       });
 }
 
 // With the mutex.
-std::string SessionStore::title() const {
+std::string SessionStore::title(const Session& session) const {
   std::string name;
   for (const auto& [owner, hold] : holds_) {
-    if (!hold.sure || hold.lost) continue;
+    if (hold.session != &session || !hold.sure || hold.lost) continue;
     if (!name.empty()) return std::string(kTitle) + ": " + name + " and others";
     name = hold.name;
   }
@@ -204,28 +282,50 @@ void SessionStore::title_changes() {
   if (show_at_ == TimePoint::max()) show_at_ = BootClock::now() + kTitleDelay;
 }
 
-void SessionStore::expect(const Claim& claim) {
-  const std::lock_guard lock(mutex_);
+// With the mutex.
+SessionStore::Hold& SessionStore::hold_of(const Claim& claim, Session& session) {
   auto& hold = holds_[claim.owner];
-  if (hold.ids.empty()) {
+  if (hold.session == nullptr) {
     hold.ids = ids_of(claim, settings_.prefix);
     hold.name = claim.parts.front().resource;
+    hold.session = &session;
+    ++session.holds;
   }
-  // It may be granted until it is given up as unanswered.
-  set_end(claim.owner, hold, BootClock::now() + settings_.call_timeout + claim.ttl);
+  return hold;
 }
 
-void SessionStore::settle(const Claim& claim, TimePoint sent, const Answer& answer) {
+SessionStore::Place SessionStore::expect(const Claim& claim, bool queue) {
+  const std::lock_guard lock(mutex_);
+  bool waits = false;
+  // A hold that goes on stays where it is.
+  const auto before = holds_.find(claim.instead_of);
+  auto* const there = before == holds_.end() ? nullptr : before->second.session;
+  if (!holds_.contains(claim.owner)) waits = there == nullptr && may_wait_there(claim, queue);
+  auto& hold = hold_of(claim, there != nullptr ? *there : waits ? second_ : main_);
+  // It may be granted until it is given up as unanswered.
+  set_end(claim.owner, hold,
+          BootClock::now() + settings_.call_timeout + kLongestBlock + claim.ttl);
+  if (hold.session == &main_) ++asking_;
+  return {.session = *hold.session, .waits = waits};
+}
+
+void SessionStore::settle(const Claim& claim, Session& session, TimePoint sent,
+                          const Answer& answer) {
   if (answer.verdict == Verdict::unknown) return;
+  if (answer.verdict == Verdict::queued && waits_there(claim.owner)) {
+    const std::lock_guard lock(mutex_);
+    if (turn_) turn_->queued = answer;
+    return;
+  }
   if (answer.verdict != Verdict::granted) return forget(claim.owner);
   const std::lock_guard lock(mutex_);
-  auto& hold = holds_[claim.owner];
+  auto& hold = hold_of(claim, session);
   const auto ends = sent + claim.ttl;
   set_end(claim.owner, hold, hold.sure ? std::max(hold.ends, ends) : ends);
   if (!hold.sure) title_changes();
   hold.sure = true;
   hold.lost = false;
-  session_->set_patience(std::min(claim.ttl, kLongestPatience));  // this thread drives it
+  hold.session->link->set_patience(std::min(claim.ttl, kLongestPatience));  // this thread drives it
   if (!claim.instead_of.empty()) {
     if (const auto it = holds_.find(claim.instead_of); it != holds_.end()) {
       it->second.sure = false;
@@ -256,7 +356,14 @@ void SessionStore::forget(const Owner& owner) {
     break;
   }
   if (it->second.sure) title_changes();
+  --it->second.session->holds;
   holds_.erase(it);
+}
+
+SessionStore::Session& SessionStore::session_of(const Owner& owner) {
+  const std::lock_guard lock(mutex_);
+  const auto it = holds_.find(owner);
+  return it == holds_.end() ? main_ : *it->second.session;
 }
 
 bool SessionStore::lost(const Owner& owner) {
@@ -265,15 +372,22 @@ bool SessionStore::lost(const Owner& owner) {
   return it != holds_.end() && it->second.lost;
 }
 
-void SessionStore::session_ended(const Error& why) {
+void SessionStore::session_ended(Session& session, const Error& why) {
   std::vector<Owner> owners;
   {
     const std::lock_guard lock(mutex_);
+    if (&session == &second_) {
+      if (std::exchange(second_is_, Second::down) == Second::opening)
+        open_at_ = BootClock::now() + kPause;
+      // It may live on over there, with all that we had.
+      if (const auto home = std::exchange(second_.home, 0); home != 0 && second_.holds > 0)
+        ask(main_, SessionVerbs::get().end, {std::to_string(home)}, {}, [](const Outcome&) {});
+    }
     why_ended_.emplace(Errc::lost, "the session with the server has ended (" + why.message() + ")",
                        Error::Where{.resource = {}, .node = settings_.where, .maybe_held = false});
-    shown_ = kTitle;
+    session.shown = kTitle;
     for (auto& [owner, hold] : holds_) {
-      if (!hold.sure || hold.lost) continue;
+      if (hold.session != &session || !hold.sure || hold.lost) continue;
       hold.lost = true;
       owners.push_back(owner);
     }
@@ -284,7 +398,7 @@ void SessionStore::session_ended(const Error& why) {
 
 void SessionStore::expire(const Owner& owner, const std::string& ids) {
   const auto sent = BootClock::now();
-  ask(SessionVerbs::get().expire, {owner.to_string(), ids}, {},
+  ask(session_of(owner), SessionVerbs::get().expire, {owner.to_string(), ids}, {},
       [this, owner, sent](const Outcome& outcome) {
         if (!outcome.result || is_error(*outcome.result)) return forget(owner);
         const auto left =
@@ -296,8 +410,132 @@ void SessionStore::expire(const Owner& owner, const std::string& ids) {
       });
 }
 
-void SessionStore::clean_up() {
-  ask(SessionVerbs::get().settle, {}, {}, [](const Outcome&) {});
+void SessionStore::clean_up(const Session& session) {
+  ask(session, SessionVerbs::get().settle, {}, {}, [](const Outcome&) {});
+}
+
+// With the mutex. If so, it has its turn there.
+bool SessionStore::may_wait_there(const Claim& claim, bool queue) {
+  using Waiting = Settings::Waiting;
+  if (!queue || !is_usual(claim) || settings_.waiting == Waiting::told) return false;
+  // Those who asked before stay before it.
+  if (turn_ || second_.holds > 0 || asking_ > 0 || rested_ == claim.owner) return false;
+  const auto now = BootClock::now();
+  if (settings_.waiting == Waiting::both &&
+      (second_is_ != Second::open || handovers_.empty() || now - handovers_.back() > kLately))
+    return false;
+  turn_.emplace(Turn{.owner = claim.owner, .name = claim.parts.front().resource});
+  used_ = now;
+  return true;
+}
+
+// A lock came to us from somebody else.
+void SessionStore::handed_over() {
+  const std::lock_guard lock(mutex_);
+  const auto now = BootClock::now();
+  handovers_.push_back(now);
+  if (handovers_.size() <= kManyHandovers) return;
+  handovers_.pop_front();
+  if (settings_.waiting != Settings::Waiting::both || second_is_ != Second::down ||
+      now < open_at_ || now - handovers_.front() > kLately)
+    return;
+  second_is_ = Second::opening;
+  ask(second_, SessionVerbs::get().title, {kTitle}, {}, [](const Outcome&) {});
+}
+
+// What it waits for comes behind what it was told first.
+void SessionStore::wait_there(const Claim& claim, Parameters parameters) {
+  post(loop_, second_.link,
+       {.statement = &SessionVerbs::get().wait,
+        .parameters = std::move(parameters),
+        .waits = true,
+        .done = [this, claim, sent = BootClock::now()](const Outcome& outcome) {
+          waited(claim, sent, outcome);
+        }});
+}
+
+void SessionStore::waited(const Claim& claim, TimePoint sent, const Outcome& outcome) {
+  const auto [time, answer] = to_waited(outcome, claim, settings_.where);
+  const bool granted = answer.verdict == Verdict::granted;
+  // By our clock, it was not granted before.
+  const auto since = std::min(BootClock::now(), sent + time - traits_.drift(time));
+  if (outcome.result && is_error(*outcome.result)) clean_up(second_);
+  {
+    const std::lock_guard lock(mutex_);
+    turn_.reset();
+    rested_ = claim.owner;
+    used_ = BootClock::now();
+    const auto it = holds_.find(claim.owner);
+    if (it == holds_.end() || it->second.sure) return;  // it has left, or was granted at once
+    if (granted) {
+      it->second.news = answer;
+      it->second.since = since;
+    }
+  }
+  if (granted) {
+    settle(claim, second_, since, answer);
+    handed_over();
+  } else {
+    forget(claim.owner);
+  }
+  if (wake_) wake_(claim.owner);
+}
+
+std::optional<Answer> SessionStore::known(const Owner& owner) {
+  const std::lock_guard lock(mutex_);
+  if (turn_ && turn_->owner == owner) return turn_->queued;
+  const auto it = holds_.find(owner);
+  if (it == holds_.end() || !it->second.news || it->second.lost) return {};
+  auto answer = std::exchange(it->second.news, std::nullopt);
+  answer->age = BootClock::now() - it->second.since;
+  return answer;
+}
+
+bool SessionStore::waits_there(const Owner& owner) {
+  const std::lock_guard lock(mutex_);
+  if (!turn_ || turn_->owner != owner) return false;
+  const auto it = holds_.find(owner);
+  return it != holds_.end() && !it->second.sure;  // else it was granted at once
+}
+
+// With the mutex.
+bool SessionStore::comes_behind(const Claim& claim) const {
+  return turn_ && !turn_->answered && turn_->owner != claim.owner &&
+         std::any_of(claim.parts.begin(), claim.parts.end(),
+                     [this](const Part& part) { return part.resource == turn_->name; });
+}
+
+void SessionStore::go_on_behind() {
+  std::vector<std::function<void()>> behind;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!turn_) return;
+    turn_->answered = true;
+    behind.swap(turn_->behind);
+  }
+  for (const auto& ask : behind) ask();
+}
+
+// Its session is busy waiting. If that is over by now, it can do the rest.
+void SessionStore::leave_the_line(const Claim& claim, Call call, Reply reply) {
+  Parameters parameters;
+  add_release(parameters, claim, settings_.prefix);
+  ask(main_, verbs().release, parameters, call,
+      [this, claim, call, parameters, reply = std::move(reply)](const Outcome& outcome) {
+        auto answer = to_answer(outcome, claim, settings_.where);
+        if (answer.verdict == Verdict::unknown) return reply(std::move(answer));
+        if (answer.verdict == Verdict::queued) {
+          forget(claim.owner);
+          return reply(std::move(answer));
+        }
+        ask(second_, verbs().release, parameters, call,
+            [this, claim, reply, answer](const Outcome& then) {
+              auto last = to_answer(then, claim, settings_.where);
+              if (last.verdict == Verdict::unknown) return reply(std::move(last));
+              forget(claim.owner);
+              reply(answer);
+            });
+      });
 }
 
 }  // namespace interlock::postgres

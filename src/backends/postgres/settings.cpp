@@ -61,7 +61,7 @@ bool is_here(const std::pair<std::string, std::string>& host) {
          host.first.starts_with("127.");
 }
 
-constexpr std::array kOwn = {"mode",          "prefix",       "timeout", "listen", "pooler",
+constexpr std::array kOwn = {"mode",          "prefix",       "timeout", "listen", "pooler", "wait",
                              "password-file", "password-env", "host",    "port"};
 // Those of libpq that make sense here.
 constexpr std::array kLibpq = {"sslmode",
@@ -96,6 +96,8 @@ Settings Settings::from(Url url) {
   settings.kind = one_of(url, "mode", std::array{"advisory", "lease"}) == "lease" ? Kind::lease
                                                                                   : Kind::advisory;
   settings.session_pooler = one_of(url, "pooler", std::array{"none", "session"}) == "session";
+  if (const auto wait = one_of(url, "wait", std::array{"auto", "listen", "block"}); wait != "auto")
+    settings.waiting = wait == "listen" ? Waiting::told : Waiting::blocks;
   settings.prefix = url.query.contains("prefix") ? url.take("prefix") : "interlock:";
   check_text("the prefix", settings.prefix);
   settings.call_timeout = core::take_timeout(url, settings.call_timeout);
@@ -108,6 +110,11 @@ Settings Settings::from(Url url) {
     refuse_url("listen is for mode=lease");
   if (settings.kind == Kind::lease && settings.session_pooler)
     refuse_url("pooler is for advisory mode; mode=lease works through any");
+  if (settings.kind == Kind::lease && settings.waiting != Waiting::both)
+    refuse_url("wait is for advisory mode");
+  // Each of its connections may be one that somebody else then lacks.
+  if (settings.session_pooler && settings.waiting == Waiting::both)
+    settings.waiting = Waiting::told;
 
   // What follows is shown in errors. It must not be a password that got there by mistake.
   if (url.authority.empty() && !url.path.empty() && !url.path.starts_with('/'))

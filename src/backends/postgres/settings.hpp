@@ -15,6 +15,9 @@ inline constexpr const char* kTitle = "interlock";
 
 struct Settings {
   enum class Kind : std::uint8_t { advisory, lease };
+  /// Advisory mode: how a waiter learns that it is its turn. It is told; or, one of a client's, it blocks
+  /// in a session of its own; or the one first, and the other where locks change hands often.
+  enum class Waiting : std::uint8_t { both, told, blocks };
   using Hosts = std::vector<std::pair<std::string, std::string>>;
 
   Kind kind = Kind::advisory;
@@ -25,6 +28,7 @@ struct Settings {
   Hosts listen;                 ///< lease mode: where to listen, if not there
   bool polls = false;           ///< lease mode: never listens
   bool session_pooler = false;  ///< advisory mode: the pooler in between keeps sessions
+  Waiting waiting = Waiting::both;
   bool verified = false;        ///< it is the server that it says it is, or on this host
   Duration call_timeout = std::chrono::seconds(5);
 

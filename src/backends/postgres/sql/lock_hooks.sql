@@ -156,3 +156,62 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
   NULL;  -- without the right to it, others do it
 END $$;
+
+-- acquire_one, on a session that has nothing else to do, has answered `queued`: waits for its turn, and asks
+-- again. Answers for how many microseconds it waited, and what came of it; nothing if it waited in vain, and
+-- has to be told instead. Whoever waits so keeps a lock on its number meanwhile, for the next one to wait for.
+-- The first one waits for the lock itself. All this for a short while only (lock_timeout), as a statement
+-- that goes on for long keeps the server from tidying up.
+CREATE OR REPLACE FUNCTION interlock.lock_wait(backend int, own bigint, {acquire_parameters})
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  of_id bigint := ids[1];
+  me interlock.locks;
+  ahead interlock.locks;
+  before bigint := 0;
+  got boolean := false;
+  waited bigint;
+  answer text := '';
+BEGIN
+  PERFORM interlock.lock_enter(backend);
+  SELECT * INTO me FROM interlock.locks WHERE owner = by_owner AND id = of_id AND line = 2 AND home = own;
+  IF NOT FOUND THEN RETURN ''; END IF;
+  BEGIN
+    PERFORM pg_advisory_xact_lock(interlock.high(me.number), interlock.low(me.number));
+    LOOP
+      SELECT * INTO ahead FROM interlock.locks
+      WHERE id = of_id AND (line, rank, number) < (2, me.rank, me.number)
+      ORDER BY line DESC, rank DESC, number DESC LIMIT 1;
+      EXIT WHEN NOT FOUND;
+      IF ahead.line = 0 AND ahead.taken = 'e' THEN
+        PERFORM pg_advisory_lock(of_id);
+        got := true;
+        EXIT;
+      END IF;
+      IF ahead.line < 2 THEN RETURN ''; END IF;
+      IF ahead.spared IS NULL OR ahead.number = before THEN
+        IF clock_timestamp() > statement_timestamp() + interval '500 ms' THEN RETURN ''; END IF;
+        PERFORM pg_sleep(0.005);
+        CONTINUE;
+      END IF;
+      before := ahead.number;
+      PERFORM pg_advisory_lock_shared(interlock.high(before), interlock.low(before));
+      PERFORM pg_advisory_unlock_shared(interlock.high(before), interlock.low(before));
+    END LOOP;
+    waited := extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000;
+    PERFORM interlock.guard(ids);
+  EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    IF got THEN PERFORM pg_advisory_unlock(of_id); END IF;
+    UPDATE interlock.locks SET expires = least(expires, clock_timestamp() + interval '{woken_ms} ms')
+    WHERE owner = by_owner AND id = of_id AND line = 2 AND home = own;
+    RETURN '';
+  END;
+  -- Unless it has left the line meanwhile.
+  IF EXISTS (SELECT FROM interlock.locks WHERE owner = by_owner AND id = of_id AND line = 2 AND home = own) THEN
+    answer := waited || ' ' || interlock.lock_acquire_one(backend, own, by_owner, ids, names, modes, counts,
+      capacities, ancestors, ttl_us, may_queue, instead, of_priority, of_identity, of_label, of_host, of_pid,
+      of_tied);
+  END IF;
+  IF got THEN PERFORM pg_advisory_unlock(of_id); END IF;
+  RETURN answer;
+END $$;

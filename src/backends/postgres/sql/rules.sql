@@ -57,11 +57,11 @@ BEGIN
   END LOOP;
 END $$;
 
--- Told that it is its turn, it has to come soon. Only one that can be told.
+-- Told that it is its turn, it has to come soon. Only one that can be told, and does not wait by itself.
 CREATE OR REPLACE FUNCTION interlock.{kind}_wake(w interlock.{table}, at timestamptz)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  IF w.home = 0 THEN RETURN; END IF;
+  IF w.home = 0 OR (w.line = 2 AND w.spared IS NOT NULL) THEN RETURN; END IF;
   PERFORM interlock.tell(w.home, w.owner);
   IF w.expires > at + interval '{woken_ms} ms' THEN
     UPDATE interlock.{table} SET expires = at + interval '{woken_ms} ms'
@@ -134,6 +134,22 @@ RETURNS bigint LANGUAGE sql AS $$
     AND NOT interlock.{kind}_is_gone(home, own)
 $$;
 
+-- After how many microseconds to ask again, at this place in the line. The next in line looks for what nobody
+-- tells of: a session that ended, a waiter that was killed just when it was woken, a message that it can't hear.
+CREATE OR REPLACE FUNCTION interlock.{kind}_look(place bigint, until interval, own bigint)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  look interval := greatest(until, interval '1 ms');
+BEGIN
+  IF place = 0 THEN
+    look := least(look, interval '{first_look_ms} ms');
+  ELSIF place = 1 THEN
+    look := least(look, interval '{second_look_ms} ms');
+  END IF;
+  IF own = 0 THEN look := least(look, interval '{deaf_look_ms} ms' * least(place + 1, 10)); END IF;
+  RETURN extract(epoch FROM look) * 1000000;
+END $$;
+
 -- acquire. Answers, as words:
 --   granted FENCE...      queued PLACE MICROSECONDS      busy      lost
 --   wrong PART MODE CAPACITY LABEL
@@ -161,7 +177,6 @@ DECLARE
   got int;
   place bigint;
   here bigint;
-  look interval;
   before interlock.{table};
   stronger boolean;
   fence bigint;
@@ -290,30 +305,21 @@ BEGIN
       -- Of a claim that takes over, only the parts that become stronger wait.
       CONTINUE WHEN my_line = 1 AND substr(modes, i, 1) <> 'e';
       IF was_queued THEN
-        UPDATE interlock.{table} SET expires = at + interval '{ticket_ms} ms', home = own
+        UPDATE interlock.{table} SET expires = at + interval '{ticket_ms} ms', home = own, spared = {blocks}
         WHERE owner = by_owner AND id = ids[i] AND line = my_line;
       END IF;
       IF NOT was_queued OR NOT FOUND THEN
         INSERT INTO interlock.{table} VALUES (ids[i], my_line, my_rank, my_number, by_owner, resources[i],
           substr(modes, i, 1), counts[i], capacities[i], substr(ancestors, i, 1) = '1', at,
-          at + interval '{ticket_ms} ms', NULL, own, of_identity, of_label, of_host, of_pid, of_tied, '');
+          at + interval '{ticket_ms} ms', {blocks}, own, of_identity, of_label, of_host, of_pid, of_tied, '');
       END IF;
       SELECT count(*) INTO here FROM (
         SELECT FROM interlock.{table} WHERE id = ids[i] AND line > 0
           AND (line, rank, number) < (my_line, my_rank, my_number) LIMIT {most_places}) AS before_me;
       place := greatest(place, here);
     END LOOP;
-    look := greatest(in_way - at, interval '1 ms');
-    -- The next in line looks for what nobody tells of: a session that ended, a waiter that was killed
-    -- just when it was woken, a message that it can't hear.
-    IF place = 0 THEN
-      look := least(look, interval '{first_look_ms} ms');
-    ELSIF place = 1 THEN
-      look := least(look, interval '{second_look_ms} ms');
-    END IF;
-    IF own = 0 THEN look := least(look, interval '{deaf_look_ms} ms' * least(place + 1, 10)); END IF;
     {queued}
-    RETURN 'queued ' || place || ' ' || (extract(epoch FROM look) * 1000000)::bigint;
+    RETURN 'queued ' || place || ' ' || interlock.{kind}_look(place, in_way - at, own);
   END IF;
 
   IF was_queued THEN
@@ -353,17 +359,19 @@ BEGIN
   RETURN answer;
 END $$;
 
--- acquire, for one exclusive lock and nothing special about it: free, its turn, or behind one holder.
--- What is not that simple goes the long way.
+-- acquire, for one exclusive lock and nothing special about it: free, its turn, behind one holder, or new in
+-- the line behind it. What is not that simple goes the long way.
 CREATE OR REPLACE FUNCTION interlock.{kind}_acquire_one({session_parameters} {acquire_parameters})
 RETURNS text LANGUAGE plpgsql {secure} AS $$
 DECLARE
   of_id bigint := ids[1];
   at timestamptz;
   first interlock.{table};
-  second_owner uuid;
+  second interlock.{table};
   was_queued boolean;
+  my_number bigint;
   fence bigint;
+  place bigint;
   look interval;
 BEGIN
   {enter}
@@ -383,29 +391,41 @@ BEGIN
       IF {take_one} THEN
         fence := nextval('interlock.numbers');
         UPDATE interlock.{table} SET line = 0, number = fence, since = at,
-          expires = at + interval '1 us' * ttl_us, home = own, taken = 'e'
+          expires = at + interval '1 us' * ttl_us, spared = NULL, home = own, taken = 'e'
         WHERE owner = by_owner AND id = of_id AND line = 2;
         RETURN 'granted ' || fence;
       END IF;
     END IF;
   ELSIF first.line = 0 AND first.expires > at AND first.mode <> 'n' THEN
-    SELECT owner INTO second_owner FROM interlock.{table}
+    SELECT * INTO second FROM interlock.{table}
     WHERE id = of_id ORDER BY line, rank, number OFFSET 1 LIMIT 1;
-    was_queued := second_owner IS NOT NULL;
-    IF (NOT was_queued OR second_owner = by_owner) AND NOT interlock.{kind}_is_gone(first.home, own) THEN
+    was_queued := coalesce(second.owner = by_owner, false);
+    IF (second.id IS NULL OR was_queued) AND NOT interlock.{kind}_is_gone(first.home, own) THEN
       IF NOT may_queue THEN RETURN 'busy'; END IF;
       IF was_queued THEN
-        UPDATE interlock.{table} SET expires = at + interval '{ticket_ms} ms', home = own
+        UPDATE interlock.{table} SET expires = at + interval '{ticket_ms} ms', home = own, spared = {blocks}
         WHERE owner = by_owner AND id = of_id AND line = 2;
       ELSE
         INSERT INTO interlock.{table} VALUES (of_id, 2, -of_priority, nextval('interlock.numbers'), by_owner,
-          names, 'e', counts[1], capacities[1], ancestors = '1', at, at + interval '{ticket_ms} ms', NULL,
+          names, 'e', counts[1], capacities[1], ancestors = '1', at, at + interval '{ticket_ms} ms', {blocks},
           own, of_identity, of_label, of_host, of_pid, of_tied, '');
       END IF;
       look := least(first.expires - at, interval '{first_look_ms} ms');
       IF own = 0 THEN look := least(look, interval '{deaf_look_ms} ms'); END IF;
       {queued}
       RETURN 'queued 0 ' || (extract(epoch FROM look) * 1000000)::bigint;
+    END IF;
+    IF second.line = 2 AND may_queue
+      AND NOT EXISTS (SELECT FROM interlock.{table} WHERE owner = by_owner AND id = of_id) THEN
+      my_number := nextval('interlock.numbers');
+      INSERT INTO interlock.{table} VALUES (of_id, 2, -of_priority, my_number, by_owner, names, 'e', counts[1],
+        capacities[1], ancestors = '1', at, at + interval '{ticket_ms} ms', {blocks}, own, of_identity,
+        of_label, of_host, of_pid, of_tied, '');
+      SELECT count(*) INTO place FROM (
+        SELECT FROM interlock.{table} WHERE id = of_id AND line > 0
+          AND (line, rank, number) < (2, -of_priority, my_number) LIMIT {most_places}) AS before_me;
+      RETURN 'queued ' || place || ' '
+        || interlock.{kind}_look(place, least(first.expires, second.expires) - at, own);
     END IF;
   END IF;
   RETURN interlock.{kind}_acquire({session_arguments} by_owner, ids, names, modes, counts, capacities,

@@ -29,7 +29,8 @@ CREATE TABLE IF NOT EXISTS interlock.leases (
   ancestor  boolean NOT NULL,
   since     timestamptz NOT NULL,
   expires   timestamptz NOT NULL,
-  spared    timestamptz,                 -- evicted: its session is left alone until then
+  spared    timestamptz,                 -- evicted: its session is left alone until then;
+                                         -- waits: it does so by itself, and need not be told
   home      bigint NOT NULL,             -- which client to wake, and whose session; 0: it can't be told
   identity  text COLLATE "C" NOT NULL,
   label     text NOT NULL,

@@ -1,0 +1,183 @@
+// Advisory mode: one waiter of each client blocks in a second session, until it is its turn.
+#include <signal.h>
+
+#include "postgres/postgres_test.hpp"
+
+namespace interlock::postgres_tests {
+namespace {
+
+class Blocking : public PostgresTest {
+ protected:
+  [[nodiscard]] std::string blocking() const { return url("wait=block"); }
+  /// How many wait inside of the server.
+  [[nodiscard]] int blocked() {
+    return std::stoi(
+        sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'interlock%' AND "
+            "wait_event_type = 'Lock' AND wait_event = 'advisory'"));
+  }
+  [[nodiscard]] int advisory_locks(const std::string& name) {
+    return std::stoi(sql(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND "
+        "(classid::bigint << 32) | objid::bigint = (SELECT "
+        "('x' || encode(substr(sha256('interlock:" +
+        name + "'), 1, 8), 'hex'))::bit(64)::bigint)"));
+  }
+};
+
+TEST_F(Blocking, AWaiterBlocksInTheServerAndIsNext) {
+  auto first = Mutex(connect(blocking()), "r", kPatient).acquire();
+  auto second = queue_up(Mutex(connect(blocking()), "r", kPatient), url());
+  auto third = queue_up(Mutex(connect(blocking()), "r", kPatient), url());
+  EXPECT_TRUE(eventually([&] { return blocked() == 2; }));
+  const auto fence = first.fence();
+  first.release();
+  auto next = second.lease();
+  EXPECT_GT(next.fence(), fence);
+  EXPECT_FALSE(third.over());
+  EXPECT_TRUE(still_held(next));
+  EXPECT_EQ(next.release(), LeaseState::released);
+  EXPECT_GT(third.lease().fence(), next.fence());
+  EXPECT_TRUE(eventually([&] { return advisory_locks("r") == 0; }));
+}
+
+// Its client hears that it was granted when that is over. Expected: it does not believe it, and asks again.
+TEST_F(Blocking, TheTimeOfALeaseBeginsWhenItWasGranted) {
+  auto first = Mutex(connect(blocking()), "r", kPatient).acquire();
+  auto child = holder(blocking(), "r", "3s");
+  EXPECT_TRUE(eventually([&] { return blocked() == 1; }));
+  child.signal(SIGSTOP);
+  first.release();
+  EXPECT_TRUE(eventually([&] { return holders("r", url()) == 1; }));
+  const auto granted = look("r", url()).holders.front().fence;
+  EXPECT_TRUE(eventually([&] { return holders("r", url()) == 0; }));
+  child.signal(SIGCONT);
+  EXPECT_GT(std::stoull(child.after("held ")), granted.value);
+  EXPECT_EQ(child.ask("state", "state "), "held");
+}
+
+// Long waits are told of: a statement that goes on keeps the whole database from tidying up.
+TEST_F(Blocking, WhoeverWaitsForLongBlocksNoMore) {
+  auto first = Mutex(connect(blocking()), "r", kPatient).acquire();
+  auto waiting = queue_up(Mutex(connect(blocking()), "r", kPatient), url());
+  EXPECT_TRUE(eventually([&] { return blocked() == 1; }));
+  EXPECT_TRUE(eventually([&] { return blocked() == 0; }));
+  EXPECT_FALSE(waiting.over());
+  EXPECT_EQ(waiters("r", url()), 1U);
+  first.release();
+  EXPECT_TRUE(waiting.lease());
+}
+
+TEST_F(Blocking, WhoeverGivesUpLeavesTheLineAndNothingBehind) {
+  auto first = Mutex(connect(blocking()), "r", kPatient).acquire();
+  auto second = queue_up(Mutex(connect(blocking()), "r", kPatient), url());
+  auto third = queue_up(Mutex(connect(blocking()), "r", kPatient), url());
+  EXPECT_TRUE(eventually([&] { return blocked() == 2; }));
+  second.cancel();
+  EXPECT_FALSE(second.attempt());
+  EXPECT_TRUE(eventually([&] { return waiters("r", url()) == 1; }));
+  first.release();
+  auto next = third.lease();
+  EXPECT_EQ(next.release(), LeaseState::released);
+  EXPECT_TRUE(eventually([&] { return advisory_locks("r") == 0; }));
+}
+
+TEST_F(Blocking, AKilledWaiterHoldsNobodyUp) {
+  auto first = Mutex(connect(blocking()), "r", kPatient).acquire();
+  auto child = holder(blocking(), "r");
+  EXPECT_TRUE(eventually([&] { return blocked() == 1; }));
+  auto third = queue_up(Mutex(connect(blocking()), "r", kPatient), url());
+  child.kill();
+  first.release();
+  EXPECT_TRUE(third.lease());
+}
+
+// It is granted while it can't hear of it. Expected: it costs its TTL, and it knows when it wakes.
+TEST_F(Blocking, AStoppedWaiterIsEndedWhenItsTimeIsOver) {
+  auto first = Mutex(connect(blocking()), "r", kPatient).acquire();
+  auto child = holder(blocking(), "r", "1s");
+  EXPECT_TRUE(eventually([&] { return blocked() == 1; }));
+  child.signal(SIGSTOP);
+  first.release();
+  auto next = Mutex(connect(blocking()), "r", kPatient).acquire();
+  EXPECT_TRUE(next);
+  child.signal(SIGCONT);
+  EXPECT_EQ(holders("r", url()), 1U);
+  EXPECT_EQ(next.release(), LeaseState::released);
+  child.after("held ");  // it waits on
+}
+
+TEST_F(Blocking, ATerminatedSessionLosesWhatIsOnItAndNoMore) {
+  const auto client = connect(blocking());
+  auto there = Mutex(client, "there", kPatient).acquire();
+  auto here = RwLock(client, "here", kPatient).read();
+  EXPECT_NE(session_of("there"), session_of("here"));
+  EXPECT_EQ(sql("SELECT pg_terminate_backend(" + session_of("there") + ")"), "t");
+  EXPECT_TRUE(eventually([&] { return there.lost().stop_requested(); }));
+  EXPECT_TRUE(still_held(here));
+  EXPECT_TRUE(Mutex(client, "there", kPatient).acquire());
+  EXPECT_EQ(there.release(), LeaseState::lost);
+}
+
+TEST_F(Blocking, AWaiterWhoseSessionEndsWaitsOn) {
+  auto first = Mutex(connect(url()), "r", kPatient).acquire();
+  auto waiting = queue_up(Mutex(connect(blocking()), "r", kPatient), url());
+  EXPECT_TRUE(eventually([&] { return blocked() == 1; }));
+  sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'advisory'");
+  EXPECT_TRUE(eventually([&] { return blocked() == 0; }));
+  first.release();
+  EXPECT_TRUE(waiting.lease());
+}
+
+/// Takes and gives back, with others, until it is enough.
+class Crowd {
+ public:
+  Crowd(const std::string& where, int many) {
+    for (int i = 0; i < many; ++i) {
+      threads_.emplace_back([where](const std::stop_token& stop) {
+        const Mutex mutex(connect(where), "hot", kPatient);
+        while (!stop.stop_requested()) static_cast<void>(mutex.acquire());
+      });
+    }
+  }
+
+ private:
+  std::vector<std::jthread> threads_;
+};
+
+TEST_F(Blocking, ASecondSessionComesWhereLocksChangeHandsOftenAndGoes) {
+  const auto quiet = connect(url());
+  auto held = Mutex(quiet, "held", kPatient).acquire();
+  EXPECT_EQ(sessions(), 1);
+  {
+    const Crowd crowd(url(), 3);
+    EXPECT_TRUE(eventually([&] { return sessions() == 1 + 3 * 2; }));
+  }
+  EXPECT_TRUE(eventually([&] { return sessions() == 1; }));
+}
+
+TEST_F(Blocking, NoSecondSessionWhereItIsNotWanted) {
+  const Crowd crowd(url("wait=listen"), 3);
+  EXPECT_TRUE(eventually([&] { return sessions() == 3; }));
+  std::this_thread::sleep_for(1s);
+  EXPECT_EQ(sessions(), 3);
+}
+
+class SmallServer : public PostgresTest {
+ protected:
+  SmallServer() : PostgresTest({"max_connections=10"}) {}
+};
+
+TEST_F(SmallServer, NoSecondSessionWhereHalfOfTheConnectionsAreTaken) {
+  const Crowd crowd(url(), 5);  // and the console
+  EXPECT_TRUE(eventually([&] { return sessions() == 5; }));
+  std::this_thread::sleep_for(1s);
+  EXPECT_EQ(sessions(), 5);
+}
+
+TEST_F(Blocking, WaitIsForAdvisoryMode) {
+  EXPECT_THROW(static_cast<void>(connect(lease_url("wait=block"))), Error);
+  EXPECT_THROW(static_cast<void>(connect(url("wait=never"))), Error);
+}
+
+}  // namespace
+}  // namespace interlock::postgres_tests
