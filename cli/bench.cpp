@@ -254,14 +254,12 @@ int bench(const Arguments& arguments) {
       "and how long it takes from one who gives it back to one who waits. Uses locks of its\n"
       "own (interlock-bench:…), and leaves none of them behind.",
       "  interlock bench --url redis://localhost\n  interlock bench --duration 1m --json\n");
-  add_duration(parser, "--duration", "How long, in all (default: 20s)",
-               [&duration](Duration value) { duration = value; });
+  add_work_time(parser, "How long, in all (default: 20s)", duration);
   parser.add_option("--threads", threads, "How many at once, for the throughput (default: 64)")
       ->type_name("N")
       ->check(CLI::Range(1U, 1024U));
   parser.add_json(json);
   parser.read(arguments);
-  if (duration <= Duration::zero()) throw UsageError("--duration: give more than nothing");
   Bench bench(parser.common, duration, threads);
   if (!json) {
     std::cout << "bench at " << printable(bench.store()) << ", "

@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include <charconv>
 #include <cstdlib>
 #include <limits>
 
@@ -169,6 +170,33 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, const std::str
     }
   };
   return app.add_option_function<std::string>(name, read, what)->type_name("TIME");
+}
+
+interlock::Duration checked(interlock::Duration value, interlock::Duration least) {
+  if (value >= least && value <= std::chrono::hours(24 * 365)) return value;
+  throw interlock::Error(interlock::Errc::invalid,
+                         interlock::format_duration(value) + " is not possible; " +
+                             interlock::format_duration(least) + " to a year are");
+}
+
+CLI::Option* add_work_time(CLI::App& app, const std::string& what, interlock::Duration& value) {
+  return add_duration(app, "--duration", what, [&value](auto given) {
+    value = checked(given, std::chrono::milliseconds(1));
+  });
+}
+
+CLI::Option* add_seed(CLI::App& app, const std::string& what,
+                      std::function<void(std::uint64_t)> then) {
+  const auto read = [then = std::move(then)](const std::string& text) {
+    std::uint64_t seed = 0;
+    const auto* const end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, seed);
+    if (error != std::errc{} || stopped != end)
+      throw CLI::ValidationError("--seed", "'" + text + "' is not a whole number from 0 to " +
+                                               std::to_string(~std::uint64_t{0}));
+    then(seed);
+  };
+  return app.add_option_function<std::string>("--seed", read, what)->type_name("N");
 }
 
 }  // namespace cli

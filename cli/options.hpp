@@ -73,5 +73,12 @@ void add_claim(CLI::App& app, ClaimOptions& claim, interlock::Duration default_t
 /// An option that takes "10s", "1m30s", "250ms", and refuses a bare number.
 CLI::Option* add_duration(CLI::App& app, const std::string& name, const std::string& what,
                           std::function<void(interlock::Duration)> then);
+/// For its `then`: throws Error for what is shorter than `least`, or longer than a year.
+interlock::Duration checked(interlock::Duration value, interlock::Duration least = {});
+/// --duration, how long a command works: 1ms or more.
+CLI::Option* add_work_time(CLI::App& app, const std::string& what, interlock::Duration& value);
+/// --seed, a whole number.
+CLI::Option* add_seed(CLI::App& app, const std::string& what,
+                      std::function<void(std::uint64_t)> then);
 
 }  // namespace cli

@@ -34,7 +34,16 @@ struct Asked {
 void add_options(Parser& parser, Asked& asked) {
   auto& work = asked.work;
   const auto duration = [&](const char* name, const char* what, interlock::Duration& to) {
-    add_duration(parser, name, what, [&to](auto value) { to = value; });
+    add_duration(parser, name, what, [&to](auto value) { to = checked(value); });
+  };
+  const auto part = [&](const char* name, double& to, int most, const char* what) {
+    return parser.add_option(name, to, what)->check([most](const std::string& text) {
+      // Nothing compares with a NaN, so a range alone would let it through.
+      double value = 0;
+      return CLI::detail::lexical_cast(text, value) && value >= 0 && value <= most
+                 ? std::string()
+                 : "'" + text + "' is not a number from 0 to " + std::to_string(most);
+    });
   };
   parser
       .add_option("--profile", asked.profiles,
@@ -54,20 +63,21 @@ void add_options(Parser& parser, Asked& asked) {
       ->check(CLI::Range(0, 10'000'000));
   duration("--hold", "How long a lock is held, on average (default: 0s)", work.hold);
   duration("--think", "How long a process does something else (default: 0s)", work.think);
-  duration("--ttl", "Of a lease (default: 30s)", work.ttl);
-  parser.add_option("--skew", work.skew, "Some locks more often: Zipf's exponent (default: 0)")
-      ->type_name("S")
-      ->check(CLI::Range(0.0, 5.0));
-  parser.add_option("--shared", work.shared, "Which part of the locks is shared (default: 0)")
-      ->type_name("PART")
-      ->check(CLI::Range(0.0, 1.0));
+  add_duration(parser, "--ttl", "Of a lease (default: 30s)", [&work](auto value) {
+    interlock::check_ttl(value, "");
+    work.ttl = value;
+  });
+  part("--skew", work.skew, 5, "Some locks more often: Zipf's exponent (default: 0)")
+      ->type_name("S");
+  part("--shared", work.shared, 1, "Which part of the locks is shared (default: 0)")
+      ->type_name("PART");
   parser.add_option("--leases", work.leases, "That each process keeps alive besides (default: 0)")
       ->type_name("N")
       ->check(CLI::Range(0, 100'000));
   add_duration(parser, "--round-trip", "To the server and back, instead of what was measured",
-               [&](auto value) { asked.round_trip = value; });
+               [&](auto value) { asked.round_trip = checked(value); });
   add_duration(parser, "--service-time", "Of each call at the server, instead of what was measured",
-               [&](auto value) { asked.service_time = value; });
+               [&](auto value) { asked.service_time = checked(value); });
   parser
       .add_option("--cores", asked.cores,
                   "Of each server; with files, of the one machine (default: as here)")
@@ -76,11 +86,11 @@ void add_options(Parser& parser, Asked& asked) {
   parser.add_option("--servers", asked.servers, "Of a cluster, or of Redlock (default: 3)")
       ->type_name("N")
       ->check(CLI::Range(1, 100));
-  duration("--duration",
-           "Of simulated time (default: 5s, or a minute); with --check, of real time (2s)",
-           work.duration);
-  parser.add_option("--seed", work.seed, "The same one gives the same run (default: 1)")
-      ->type_name("N");
+  add_work_time(parser,
+                "Of simulated time (default: 5s, or a minute); with --check, of real time (2s)",
+                work.duration);
+  add_seed(parser, "The same one gives the same run (default: 1)",
+           [&work](auto value) { work.seed = value; });
   parser.add_flag("--check", asked.check,
                   "Start so many real processes on --url as well, and tell the error");
   parser.add_option("--svg", asked.svg, "Also draw throughput and waits")->type_name("FILE");

@@ -46,9 +46,8 @@ void add_options(Parser& parser, Wanted& wanted) {
   const auto by_default = [](std::uint32_t number) {
     return " (default: " + std::to_string(number) + ")";
   };
-  const auto time = [&](const char* name, const std::string& what, Duration& value) {
-    add_duration(parser, name, what + " (default: " + interlock::format_duration(value) + ")",
-                 [&value](Duration given) { value = given; });
+  const auto usually = [](const char* what, Duration value) {
+    return std::string(what) + " (default: " + interlock::format_duration(value) + ")";
   };
   parser.add_option("--threads", wanted.threads, "Of each process" + by_default(plan.threads))
       ->type_name("N")
@@ -65,11 +64,16 @@ void add_options(Parser& parser, Wanted& wanted) {
                       by_default(plan.resources))
       ->type_name("N")
       ->check(CLI::Range(plan.kind == Kind::escalation ? 2U : 1U, 10'000U));
-  time("--duration", "How long", wanted.plan.duration);
-  time("--hold", "A lock is held for up to so long", wanted.plan.hold);
-  time("--ttl", "How long a lock outlives a killed holder", wanted.plan.ttl);
-  parser.add_option("--seed", wanted.seed, "What is left to chance comes from it (default: any)")
-      ->type_name("N");
+  add_work_time(parser, usually("How long", plan.duration), wanted.plan.duration);
+  add_duration(parser, "--hold", usually("A lock is held for up to so long", plan.hold),
+               [&wanted](auto value) { wanted.plan.hold = checked(value); });
+  add_duration(parser, "--ttl", usually("How long a lock outlives a killed holder", plan.ttl),
+               [&wanted](auto value) {
+                 interlock::check_ttl(value, "");
+                 wanted.plan.ttl = value;
+               });
+  add_seed(parser, "What is left to chance comes from it (default: any)",
+           [&wanted](auto value) { wanted.seed = value; });
   parser.add_option("--svg", wanted.svg, "Draw who waited and held when")->type_name("FILE");
   parser.add_flag("--no-lock", wanted.plan.no_lock, "Without locks, to see that the checks fail");
   parser.add_json(wanted.json);
@@ -321,8 +325,6 @@ int simulate(const Arguments& arguments, const Program& program) {
   auto& plan = wanted.plan;
   plan.seed = wanted.seed ? *wanted.seed : std::random_device{}();
   plan.threads = wanted.threads.value_or(plan.threads);
-  interlock::check_ttl(plan.ttl, "--ttl");
-  if (plan.duration <= Duration::zero()) throw UsageError("--duration: give more than nothing");
   if (wanted.processes) {
     plan.processes = *wanted.processes;
   } else if (store_url(parser.common).starts_with("memory:")) {

@@ -46,6 +46,15 @@ expect 64 scale --check
 contains "$err" "give its --url"
 expect 64 scale -p 0
 expect 64 scale --hold 5
+for wrong in '--skew nan' '--skew inf' '--skew -1' '--skew 1x' '--skew 6' '--shared nan' '--shared 1.1' '--seed -1' '--ttl 0s' \
+  '--hold 9000h' '--round-trip -1s' '--leases 1x' '--cores nan'; do
+  # shellcheck disable=SC2086
+  expect 64 scale --profile redis $wrong
+  contains "$err" "interlock: ${wrong% *}: "
+done
+expect 64 scale --profile redis --skew nan
+contains "$err" "--skew: 'nan' is not a number from 0 to 5"
+expect 64 "$INTERLOCK" simulate scale --profile redis --duration 0s
 expect 64 "$INTERLOCK" simulate
 expect 64 scale --url memory:
 expect 64 scale --url file:///tmp --check --svg scale.svg

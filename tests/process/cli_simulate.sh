@@ -89,6 +89,17 @@ contains "$err" "interlock simulate stress --help"
 expect 64 "$INTERLOCK" simulate stress --duration 10
 expect 64 "$INTERLOCK" simulate stress --duration 0s
 expect 64 "$INTERLOCK" simulate escalation --resources 1
+for wrong in '--seed -1' '--seed 1x' '--seed 1.5' '--seed 99999999999999999999' '--ttl 0s' '--ttl 9000h' '--hold -1s' \
+  '--hold 9000h' '--duration inf' '--duration 3ns' '--threads nan' '--resources 2x'; do
+  # shellcheck disable=SC2086
+  expect 64 "$INTERLOCK" --url memory: simulate time $wrong
+  contains "$err" "interlock: ${wrong% *}: "
+  contains "$err" "(see: interlock simulate time --help)"
+done
+expect 64 "$INTERLOCK" --url memory: simulate time --seed -1
+contains "$err" "--seed: '-1' is not a whole number from 0 to 18446744073709551615"
+expect 0 "$INTERLOCK" --url memory: simulate time --duration 10ms --seed 18446744073709551615
+contains "$out" "seed 18446744073709551615"
 expect 74 "$INTERLOCK" simulate time --duration 100ms --svg no/such/directory.svg
 expect 69 "$INTERLOCK" simulate time --url redis://127.0.0.1:1
 for program in time speed stress escalation; do
@@ -116,6 +127,8 @@ kill -INT "$runs"
 ends "$runs" 130
 contains "$(<early)" "acquire"
 expect 64 "$INTERLOCK" bench --duration 5
+expect 64 "$INTERLOCK" bench --duration 0s
+contains "$err" "--duration: 0s is not possible; 1ms to a year are"
 expect 64 "$INTERLOCK" bench --threads 0
 expect 69 "$INTERLOCK" bench --url redis://127.0.0.1:1 --duration 300ms
 finish
