@@ -171,7 +171,8 @@ bool DeadlockWatch::suspect(const Look& look, Suspicion& suspicion, std::vector<
     ended.emplace_back(std::move(pursuit),
                        Error(Errc::deadlock, suspicion.circle.describe() +
                                                  "; release what is held and try again, or take "
-                                                 "them all at once (MultiLock)"));
+                                                 "them all at once (in C++: MultiLock; with the "
+                                                 "command: interlock run ONE --also OTHER)"));
     waiters_.erase(ours);
     return true;
   }

@@ -39,6 +39,7 @@ contains "$(<two.err)" "'inner-two' ("
 contains "$(<two.err)" "for a, which is held by 'outer-one' ("
 contains "$(<two.err)" "actor one>"
 contains "$(<two.err)" "actor two)"
+contains "$(<two.err)" "interlock run ONE --also OTHER"
 
 it "list --json has the actors"
 contains "$(<both.json)" '"actor":"one"'
