@@ -1,6 +1,10 @@
 // interlock config: what is in force, and whose word it is.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <iostream>
+#include <system_error>
 
 #include "command.hpp"
 #include "interlock/backend.hpp"
@@ -62,6 +66,16 @@ nlohmann::ordered_json to_json(const Common& common, const std::vector<Setting>&
   return json;
 }
 
+// A directory that can be read answers, and yet nothing can be locked there.
+void check_writable(const std::string& store, const interlock::Url& url) {
+  if (url.scheme != "file" || ::access(url.path.c_str(), W_OK) == 0) return;
+  throw interlock::Error(
+      interlock::Errc::refused,
+      "can't write to the directory " + url.path + ": " + std::generic_category().message(errno) +
+          ", so nothing can be locked there; name a directory where you may write",
+      {.resource = {}, .node = store, .maybe_held = false});
+}
+
 }  // namespace
 
 int config(const Arguments& arguments) {
@@ -86,6 +100,7 @@ int config(const Arguments& arguments) {
   try {
     const auto client = open_store(parser.common);
     (void)client.inspect({.resources = {"interlock"}});
+    check_writable(client.traits().where, interlock::Url::parse(store_url(parser.common)));
     object["reachable"] = true;
     if (!json) std::cout << "\nthe store " << printable(client.traits().where) << " answers\n";
   } catch (const interlock::Error& error) {

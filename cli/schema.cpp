@@ -22,7 +22,9 @@ int schema(const Arguments& arguments) {
     std::cout << store.schema();
     return kOk;
   }
-  throw UsageError(url.to_string() + ": this store has no schema");
+  throw Failure(kUsage, url.to_string() +
+                            " has no schema, only PostgreSQL has one; give --url "
+                            "postgres://host/database");
 }
 
 }  // namespace cli

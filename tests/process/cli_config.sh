@@ -134,6 +134,32 @@ contains "$out" '"reachable":false'
 contains "$err" "127.0.0.1:1"
 expect 64 "$INTERLOCK" config nonsense
 
+it "--check says where locks can be seen and not be taken"
+mkdir -m 0700 sealed
+if unshare -rm true 2>/dev/null; then
+  sealed() { unshare -rm sh -c 'mount --bind sealed sealed && mount -o remount,bind,ro sealed && exec "$@"' sh "$@"; }
+  expect 0 sealed "$INTERLOCK" list --url "file://$work/sealed"
+  expect 69 sealed "$INTERLOCK" config --check --url "file://$work/sealed"
+  contains "$err" "can't write to the directory $work/sealed: Read-only file system, so nothing can be locked there; name "
+  same "$(wc -l <<<"$err")" 1
+  expect 69 sealed "$INTERLOCK" config --check --json --url "file://$work/sealed"
+  contains "$out" '"reachable":false'
+  expect 69 sealed "$INTERLOCK" config --check --url "file://$work/sealed/below"
+  contains "$err" "can't make the directory $work/sealed/below: Read-only file system; name a directory where you may write"
+fi
+
+it "names a directory that can't be made, why, and what would do"
+expect 69 "$INTERLOCK" list --url file:///proc/x
+contains "$err" "can't make the directory /proc/x: No such file or directory; name a directory where you may write"
+expect 69 "$INTERLOCK" list --url "file://$work/missing/x"
+contains "$err" "the directory $work/missing does not exist; make it: mkdir -p $work/missing"
+
+it "names a store that has no schema, without its password"
+expect 64 "$INTERLOCK" schema --url "file://$work/locks"
+contains "$err" "file://$work/locks has no schema, only PostgreSQL has one; give --url postgres://"
+expect 64 "$INTERLOCK" schema --url redis://:s3cret@h
+refute grep -q s3cret err
+
 it "config --json has the documented keys"
 expect 0 "$INTERLOCK" config --json
 check python3 - "$out" <<'CHECK'

@@ -118,13 +118,16 @@ FileDescriptor Directory::open_directory() const {
   if (!fd && errno == ENOENT) {
     // The last one only: whoever mistypes a path should hear of it, and not lock by himself.
     if (::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) {
-      if (errno == ENOENT) {
-        const auto parent = path_.substr(0, path_.rfind('/'));
+      const int reason = errno;
+      const auto parent = path_.substr(0, path_.rfind('/'));
+      struct stat info {};
+      // /proc says that nothing is there, but means that nothing can be made there.
+      if (reason == ENOENT && ::stat(parent.c_str(), &info) != 0) {
         throw Error(Errc::refused,
                     "the directory " + parent + " does not exist; make it: mkdir -p " + parent,
                     {.resource = {}, .node = where_, .maybe_held = false});
       }
-      throw failure("can't make the directory", errno);
+      throw failure("can't make the directory " + path_, reason);
     }
     fd = FileDescriptor(::open(path_.c_str(), flags));
   }
@@ -134,7 +137,7 @@ FileDescriptor Directory::open_directory() const {
   if (::lstat(path_.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
     refuse("is a symbolic link, which somebody could turn; use the directory it points to");
   }
-  throw failure("can't open the directory", reason);
+  throw failure("can't open the directory " + path_, reason);
 }
 
 FileDescriptor Directory::open_file(const std::string& name, int flags) const {
@@ -190,6 +193,13 @@ Error Directory::failure(const std::string& what, int error_number) const {
     case EAGAIN:
     case EINTR:
       return {Errc::unreachable, what + ": " + reason, where};
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENOENT:
+    case ENOTDIR:
+      return {Errc::refused, what + ": " + reason + "; name a directory where you may write",
+              where};
     default:
       return {Errc::refused, what + ": " + reason, where};
   }
