@@ -77,6 +77,11 @@ bool takes_value(const std::string& word) {
   return word == "--url" || word == "--config" || word == "--log-level" || word == "--log-format";
 }
 
+std::string set_by(const Arguments& arguments) {
+  const auto& where = *arguments.store_set_by;
+  return where.empty() ? "" : "This store was set by " + printable(where) + "\n";
+}
+
 void complain(const std::string& message) {
   std::cerr << "interlock: " + printable(message) + "\n" << std::flush;
 }

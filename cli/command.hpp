@@ -76,6 +76,9 @@ class Parser : public CLI::App {
   std::vector<std::string>* names_ = nullptr;
 };
 
+/// "This store was set by INTERLOCK_URL", with the end of the line; nothing for --url, and by default.
+std::string set_by(const Arguments& arguments);
+
 /// "interlock: …" on stderr, one line.
 void complain(const std::string& message);
 

@@ -48,7 +48,8 @@ void add_options(Parser& parser, Asked& asked) {
   parser
       .add_option("--profile", asked.profiles,
                   "Costs as they were measured elsewhere: file, redis, redis-cluster, redlock, "
-                  "postgres, postgres-lease, etcd (default: of --url, else each)")
+                  "postgres, postgres-lease, etcd, or all (default: measured on the store that "
+                  "is set, else all)")
       ->type_name("STORE,…")
       ->delimiter(',');
   parser.add_option("-p,--processes", asked.processes, "How many (default: 16,256,4096,10000)")
@@ -137,7 +138,7 @@ std::vector<scale::Checked> check(const std::string& url, const scale::Store& st
   return checks;
 }
 
-scale::Measured measure(const std::string& url, bool quietly) {
+scale::Measured measure(const std::string& url, const std::string& set_by, bool quietly) {
   try {
     return scale::measure(url, [&](const std::string& what) {
       if (!quietly) std::cerr << "measuring: " << what << '\n';
@@ -145,7 +146,8 @@ scale::Measured measure(const std::string& url, bool quietly) {
   } catch (const interlock::Error&) {
     throw;
   } catch (const std::runtime_error& error) {
-    throw Failure(kUnavailable, error.what());
+    throw Failure(kUnavailable,
+                  error.what() + (set_by.empty() ? "" : "; this store was set by " + set_by));
   }
 }
 
@@ -157,17 +159,23 @@ int simulate_scale(const Arguments& arguments) {
   Parser parser(
       "simulate scale [OPTIONS]",
       "Predicts what a store does with thousands of processes: throughput, waits, messages, and\n"
-      "what will be short first. With --url, what calls cost is measured on that store, in about\n"
-      "ten seconds and with up to 48 processes; else it is as measured on another machine.",
-      "  interlock simulate scale                              each kind of store\n"
+      "what will be short first. What calls cost is measured on the store that is set (--url, as\n"
+      "for all commands), in about ten seconds and with up to 48 processes; if none is set, and\n"
+      "with --profile, it is as measured on another machine.",
+      "  interlock simulate scale --profile all                each kind of store\n"
       "  interlock simulate scale --url redis://db --locks 1000 --hold 20ms --think 1s\n"
       "  interlock simulate scale --url redis://localhost --check --processes 16,64\n"
       "  interlock simulate scale --profile redis,etcd --round-trip 500us --svg scale.svg\n");
   add_options(parser, asked);
   parser.read(arguments);
-  const bool measures = asked.profiles.empty() && !parser.common.url.empty();
+  if (!asked.profiles.empty() && !parser.common.url.empty())
+    throw UsageError(
+        "--url measures a store, --profile has costs of another machine: give one of them");
+  const auto shown = shown_url(parser.common, "");
+  const bool measures = asked.profiles.empty() && !shown.empty();
   if (asked.check && !measures)
-    throw UsageError("--check compares with real processes on a store: give its --url");
+    throw UsageError("--check compares with real processes on a store: give its --url" +
+                     std::string(asked.profiles.empty() ? "" : ", and leave --profile out"));
   if (asked.check && !asked.svg.empty())
     throw UsageError("--check draws no picture: leave --svg out");
   if (asked.processes.empty())
@@ -181,8 +189,12 @@ int simulate_scale(const Arguments& arguments) {
   if (measures) {
     const auto url = store_url(parser.common);
     if (scale::kind_of(url).empty())
-      throw UsageError("there is no model of this store; see: interlock simulate scale --help");
-    const auto measured = measure(url, asked.json);
+      throw Failure(kUsage, "there is no model of " + shown + "; give --profile all");
+    if (!asked.json)
+      std::cout << "costs: measured at " << shown << '\n'
+                << set_by(arguments) << '\n'
+                << std::flush;
+    const auto measured = measure(url, *arguments.store_set_by, asked.json);
     stores.push_back(measured.store);
     if (measured.outside > 0.2)
       complain("warning: something else used " + scale::in_words(measured.outside) +
@@ -208,9 +220,9 @@ int simulate_scale(const Arguments& arguments) {
       return kOk;
     }
   } else {
-    auto names = asked.profiles.empty() ? scale::profile_names() : asked.profiles;
-    for (const auto& name : names) {
-      const auto known = scale::profile_names();
+    const auto known = scale::profile_names();
+    const bool all = asked.profiles.empty() || asked.profiles == std::vector<std::string>{"all"};
+    for (const auto& name : all ? known : asked.profiles) {
       if (std::find(known.begin(), known.end(), name) == known.end())
         throw UsageError("there is no profile \"" + name +
                          "\"; see: interlock simulate scale --help");
