@@ -263,7 +263,8 @@ int bench(const Arguments& arguments) {
   Bench bench(parser.common, duration, threads);
   if (!json) {
     std::cout << "bench at " << printable(bench.store()) << ", "
-              << interlock::format_duration(duration) << "\nNames: " << bench.prefix() << ":…\n\n"
+              << interlock::format_duration(duration) << '\n'
+              << set_by(arguments) << "Names: " << bench.prefix() << ":…\n\n"
               << std::flush;
   }
   bench.check();

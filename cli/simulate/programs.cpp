@@ -149,13 +149,14 @@ class Mischief {
 
 class Simulation {
  public:
-  Simulation(const Wanted& wanted, const Common& common, std::vector<std::string> words)
+  Simulation(const Wanted& wanted, const Common& common, const Arguments& arguments)
       : wanted_(wanted),
+        set_by_(set_by(arguments)),
         client_(open_any_store(common)),
         store_(client_.traits().where),
         url_(shown_url(common, store_)),
         arena_(check(wanted.plan)),
-        crew_(arena_, std::move(words)) {}
+        crew_(arena_, arguments.before) {}
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
   ~Simulation() { arena_.shared().stop = true; }  // whatever happened
@@ -163,7 +164,8 @@ class Simulation {
   int run() {
     const auto& plan = arena_.plan();
     if (!wanted_.json) {
-      std::cout << printable(title(plan, store_)) << "\nNames: " << arena_.name(0)
+      std::cout << printable(title(plan, store_)) << '\n'
+                << set_by_ << "Names: " << arena_.name(0)
                 << (plan.resources > 1 ? " and so on" : "") << "\n\n"
                 << std::flush;
     }
@@ -302,6 +304,7 @@ class Simulation {
   }
 
   const Wanted& wanted_;
+  std::string set_by_;
   Signals signals_;  // before the first thread
   interlock::Client client_;
   std::string store_;
@@ -333,7 +336,7 @@ int simulate(const Arguments& arguments, const Program& program) {
   if (plan.no_lock && plan.workers() == 1)
     throw UsageError("--no-lock: one worker is alone anyway; give more --threads");
   if (!wanted.svg.empty()) check_picture(wanted.svg);
-  return Simulation(wanted, parser.common, arguments.before).run();
+  return Simulation(wanted, parser.common, arguments).run();
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ for program in time speed stress escalation; do
   expect 0 "$INTERLOCK" --url memory: simulate "$program" --duration 300ms --seed 7 --svg "$program.svg"
   contains "$out" "seed 7"
   contains "$out" "grants"
+  refute grep -q "set by" out
   contains "$out" "No two were where only one may be."
   check python3 -c 'import sys, xml.dom.minidom as x; assert x.parse(sys.argv[1]).getElementsByTagName("rect")' "$program.svg"
 done
@@ -27,6 +28,16 @@ for program in time speed stress escalation; do
   check test "$(field grants)" -gt 0
   same "$("$INTERLOCK" list)" ""
 done
+
+it "says where the store was set"
+expect 0 "$INTERLOCK" simulate time --duration 50ms
+contains "$out" "This store was set by INTERLOCK_URL"
+printf '{"url": "file://%s/locks"}' "$work" >interlock.json
+expect 0 "$INTERLOCK" simulate time --duration 50ms
+contains "$out" "This store was set by $(pwd -P)/interlock.json:1"
+expect 0 "$INTERLOCK" bench --duration 60ms --threads 2
+contains "$out" "This store was set by $(pwd -P)/interlock.json:1"
+rm interlock.json
 
 it "kills and stops processes under stress, and nothing overlaps"
 expect 0 "$INTERLOCK" simulate stress --duration 4s --processes 3 --threads 2 --ttl 500ms --json --svg stress.svg
