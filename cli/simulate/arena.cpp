@@ -73,7 +73,7 @@ void Arena::lay_out(const Plan& plan) {
   register_.emplace(shared_->ledger,
                     std::span(static_cast<Marks*>(at(layout.marks)), plan.workers()),
                     std::span(static_cast<Guarded*>(at(layout.guarded)), plan.resources),
-                    plan.kind == Kind::escalation);
+                    plan.kind == Kind::escalation, plan.named_by_process());
 }
 
 Arena::~Arena() { ::munmap(bytes_.data(), bytes_.size()); }

@@ -28,6 +28,8 @@ struct Plan {
   bool no_lock = false;
 
   [[nodiscard]] std::uint32_t workers() const { return threads * processes; }
+  /// For worker_name.
+  [[nodiscard]] std::uint32_t named_by_process() const { return processes > 1 ? threads : 0; }
 };
 
 /// For the picture.

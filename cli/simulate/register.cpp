@@ -16,6 +16,11 @@ std::string resource_name(std::uint32_t resource) { return "resource " + std::to
 
 }  // namespace
 
+std::string worker_name(std::uint32_t worker, std::uint32_t threads) {
+  if (threads == 0) return "worker " + std::to_string(worker);
+  return "worker " + std::to_string(worker / threads) + "." + std::to_string(worker % threads);
+}
+
 void Register::prepare(Ledger& ledger) {
   pthread_mutexattr_t attributes;
   ::pthread_mutexattr_init(&attributes);
@@ -73,7 +78,7 @@ bool Register::enter(std::uint32_t worker, const std::vector<Entrance>& entrance
   if (stale != entrances.end()) {
     ++ledger_.refused;
     if (valid) {
-      tell("worker " + std::to_string(worker) + " enters " + resource_name(stale->resource) +
+      tell(name(worker) + " enters " + resource_name(stale->resource) +
            " with a valid lease and fence " + std::to_string(*stale->fence) + ", but " +
            std::to_string(resources_[stale->resource].fence) + " was seen before");
     }
@@ -95,7 +100,7 @@ bool Register::enter(std::uint32_t worker, const std::vector<Entrance>& entrance
     auto* const place =
         std::find_if(own.begin(), own.end(), [](const Mark& mark) { return !mark.used; });
     if (place == own.end()) {
-      tell("worker " + std::to_string(worker) + " enters more than it can");
+      tell(name(worker) + " enters more than it can");
       return false;
     }
     auto& guarded = resources_[entrance.resource];
@@ -151,16 +156,16 @@ void Register::write(std::uint32_t worker, const Mark& mark, bool valid) {
   if (mark.fenced && mark.fence < guarded.fence) {
     ++ledger_.refused;
     if (valid) {
-      tell("worker " + std::to_string(worker) + " has a valid lease of " +
-           resource_name(mark.resource) + " with fence " + std::to_string(mark.fence) + ", but " +
-           std::to_string(guarded.fence) + " was seen meanwhile");
+      tell(name(worker) + " has a valid lease of " + resource_name(mark.resource) + " with fence " +
+           std::to_string(mark.fence) + ", but " + std::to_string(guarded.fence) +
+           " was seen meanwhile");
     }
     return;
   }
   // Without fences, nothing stops those whose lease has ended.
   if (!mark.fenced && !valid) return;
   if (guarded.number != mark.read) {
-    tell("worker " + std::to_string(worker) + " read " + std::to_string(mark.read) + " from " +
+    tell(name(worker) + " read " + std::to_string(mark.read) + " from " +
          resource_name(mark.resource) + ", but finds " + std::to_string(guarded.number) +
          ": an update would be lost");
   }
@@ -172,7 +177,7 @@ void Register::lost_early(std::uint32_t worker, std::uint32_t resource,
                           const interlock::Owner& owner) {
   const Pause pause(*this);
   if (evicted_at(owner) != std::numeric_limits<std::int64_t>::max()) return;
-  tell("worker " + std::to_string(worker) + " lost its lease of " + resource_name(resource) +
+  tell(name(worker) + " lost its lease of " + resource_name(resource) +
        " before its deadline, though nobody broke it");
 }
 
@@ -188,9 +193,8 @@ void Register::violated(const std::string& what) {
 }
 
 void Register::tell_overlap(std::uint32_t intruder, std::uint32_t holder, const Mark& mark) {
-  tell("worker " + std::to_string(intruder) + " enters while worker " + std::to_string(holder) +
-       " is in " + resource_name(mark.resource) + (mark.exclusive ? "" : " (shared)") +
-       ", and both leases are valid");
+  tell(name(intruder) + " enters while " + name(holder) + " is in " + resource_name(mark.resource) +
+       (mark.exclusive ? "" : " (shared)") + ", and both leases are valid");
 }
 
 void Register::tell(const std::string& what) {

@@ -89,12 +89,20 @@ struct Entrance {
   std::optional<std::uint64_t> fence;  ///< empty: the store has none
 };
 
+/// "worker 2.1": thread 1 of process 2, if each has so many `threads`; 0: there is one process only.
+std::string worker_name(std::uint32_t worker, std::uint32_t threads);
+
 class Register {
  public:
   /// All zeros at first, and prepared once. With a `table`, resource 0 is one, and the others are
-  /// its rows.
-  Register(Ledger& ledger, std::span<Marks> workers, std::span<Guarded> resources, bool table)
-      : ledger_(ledger), workers_(workers), resources_(resources), table_(table) {}
+  /// its rows. `threads`: see worker_name.
+  Register(Ledger& ledger, std::span<Marks> workers, std::span<Guarded> resources, bool table,
+           std::uint32_t threads = 0)
+      : ledger_(ledger),
+        workers_(workers),
+        resources_(resources),
+        table_(table),
+        threads_(threads) {}
   static void prepare(Ledger& ledger);
 
   /// False: refused, since a newer fence was seen; then there is nothing to leave.
@@ -131,12 +139,16 @@ class Register {
   void intrude(std::uint32_t intruder, std::uint32_t holder, Mark& mark, std::int64_t now);
   void write(std::uint32_t worker, const Mark& mark, bool valid);
   void tell(const std::string& what);
+  [[nodiscard]] std::string name(std::uint32_t worker) const {
+    return worker_name(worker, threads_);
+  }
   void tell_overlap(std::uint32_t intruder, std::uint32_t holder, const Mark& mark);
 
   Ledger& ledger_;
   std::span<Marks> workers_;
   std::span<Guarded> resources_;
   bool table_;
+  std::uint32_t threads_;
 };
 
 }  // namespace cli::simulation

@@ -115,9 +115,10 @@ void print(const Arena& arena, const Summary& summary) {
             << summary.all_waits.count() << " grants, " << for_people(summary.a_second)
             << " a second";
   if (plan.workers() > 1) {
-    std::cout << "; fairness " << rounded(summary.fairness)
-              << " (Jain's index, 1 is best); the longest wait was "
-              << for_people(summary.longest_to_mean) << " times the mean";
+    std::cout << "; fairness " << rounded(summary.fairness) << " (Jain's index, 1 is best"
+              << (plan.kind == Kind::escalation ? "; of those who lock rows" : "")
+              << "); the longest wait was " << for_people(summary.longest_to_mean)
+              << " times the mean";
   }
   std::cout << '\n';
   const auto tell = [](const char* what, std::uint64_t count) {

@@ -20,7 +20,9 @@ struct Summary {
                 unanswered = 0;
   interlock::Duration took;
   double a_second = 0;  ///< grants
-  double fairness = 0;  ///< Jain's index of the grants: 1 if all got the same, 1/n if one got all
+  /// Jain's index of the grants: 1 if all got the same, 1/n if one got all. In an escalation, of those
+  /// who lock rows.
+  double fairness = 0;
   double longest_to_mean = 0;
 };
 

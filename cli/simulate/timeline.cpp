@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "command.hpp"
@@ -21,7 +22,8 @@ constexpr double kTop = 64;
 constexpr double kWidth = 1100;  // of the rows
 constexpr double kRow = 22;
 constexpr double kBar = 16;
-constexpr std::size_t kMostEvents = 3000;
+constexpr std::size_t kMostEvents = 3000;  // with a bar each
+constexpr std::size_t kMostColumns = 6000;
 
 std::string escaped(const std::string& text) {
   std::string result;
@@ -92,34 +94,31 @@ class Picture {
   }
 
  private:
-  /// Not more than can be seen: the first part of the time, as long as it has so many events.
+  /// As long as everybody's events were kept; in columns, if they are too many to be seen.
   void limit() {
-    std::vector<Duration> begins;
-    bool full = false;
+    std::size_t count = 0;
     const auto workers = arena_.plan().workers();
     for (std::uint32_t worker = 0; worker < workers; ++worker) {
       const auto events = arena_.events(worker);
-      for (const auto& event : events) begins.push_back(event.begin);
+      count += events.size();
       if (arena_.tally(worker).events > events.size() && !events.empty()) {
         until_ = std::min(until_, events.back().begin);
-        full = true;
+        cut_ = true;
       }
     }
-    if (begins.size() > kMostEvents) {
-      const auto last = begins.begin() + kMostEvents;
-      std::nth_element(begins.begin(), last, begins.end());
-      until_ = std::min(until_, *last);
-      full = true;
-    }
-    cut_ = full;
     until_ = std::max<Duration>(until_, std::chrono::microseconds(1));
+    if (count > kMostEvents) columns_ = std::clamp<std::size_t>(kMostColumns / workers, 40, 1000);
   }
 
   [[nodiscard]] std::string subtitle() const {
     std::string text = "Bars: held, a colour for each resource. Thin lines: waiting.";
+    if (columns_ > 0) {
+      text = "A column is " + interlock::format_duration(column(1)) +
+             ": its bar is as high as the part of it in which something was held, in the colour of "
+             "what was held longest.";
+    }
     if (cut_) {
-      text += " Shown: the first " +
-              interlock::format_duration(std::chrono::duration_cast<Duration>(until_)) + " of " +
+      text += " Shown: the first " + interlock::format_duration(until_) + " of " +
               interlock::format_duration(std::chrono::floor<std::chrono::milliseconds>(took_)) +
               ".";
     }
@@ -154,24 +153,74 @@ class Picture {
   }
 
   void row(std::uint32_t worker) {
-    const auto& plan = arena_.plan();
     const double top = kTop + kRow * worker;
-    write(kLeft - 8, top + kBar - 3,
-          plan.processes > 1 ? "process " + std::to_string(worker / plan.threads) + "." +
-                                   std::to_string(worker % plan.threads)
-                             : "worker " + std::to_string(worker),
+    write(kLeft - 8, top + kBar - 3, worker_name(worker, arena_.plan().named_by_process()),
           " text-anchor=\"end\"");
+    if (columns_ > 0) draw_columns(arena_.events(worker), top);
     for (const auto& event : arena_.events(worker)) {
-      if (event.begin <= until_) draw(event, top);
+      if (event.begin <= until_ && (columns_ == 0 || is_mark(event))) draw(event, top);
     }
+  }
+
+  /// When this column begins.
+  [[nodiscard]] Duration column(std::size_t number) const { return until_ / columns_ * number; }
+  static bool is_mark(const Event& event) {
+    return event.kind == Event::stopped || event.kind == Event::killed || event.kind == Event::lost;
+  }
+
+  void draw_columns(std::span<const Event> events, double top) {
+    struct Column {
+      Duration waited{}, cancelled{}, held{};
+      std::map<std::uint32_t, Duration> each{};
+    };
+    std::vector<Column> columns(columns_);
+    for (const auto& event : events) {
+      if (is_mark(event)) continue;
+      auto at = static_cast<std::size_t>(event.begin / column(1));
+      for (; at < columns_ && column(at) < event.end; ++at) {
+        const auto part = std::min(event.end, column(at + 1)) - std::max(event.begin, column(at));
+        auto& there = columns[at];
+        if (event.kind == Event::held) {
+          there.held += part / event.lanes;
+          there.each[event.resource] += part / event.lanes;
+        } else {
+          (event.kind == Event::waiting ? there.waited : there.cancelled) += part;
+        }
+      }
+    }
+    // Neighbours that look the same are one bar.
+    const auto runs = [&](const auto& look) {
+      for (std::size_t from = 0, to = 0; from < columns_; from = to) {
+        const auto [high, how] = look(columns[from]);
+        while (to < columns_ && look(columns[to]) == std::pair(high, how)) ++to;
+        if (high == 0) continue;
+        bar(x(column(from)), x(column(to)), top + (kBar - high) / 2, high, how);
+      }
+    };
+    runs([](const Column& column) -> std::pair<double, std::string> {
+      if (column.waited + column.cancelled == Duration{}) return {0, ""};
+      return {2, column.cancelled > column.waited ? "class=\"cancelled\"" : "class=\"wait\""};
+    });
+    runs([this](const Column& column) -> std::pair<double, std::string> {
+      if (column.held == Duration{}) return {0, ""};
+      const auto longest =
+          std::max_element(column.each.begin(), column.each.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; });
+      const double part = std::chrono::duration<double>(column.held) / this->column(1);
+      return {std::clamp(std::round(part * kBar), 3.0, kBar),
+              "fill=\"" + colour(longest->first) + "\""};
+    });
+  }
+
+  void bar(double from, double to, double y, double high, const std::string& look) {
+    text_ << "<rect x=\"" << from << "\" y=\"" << y << "\" width=\"" << std::max(to - from, 0.7)
+          << "\" height=\"" << high << "\" " << look << "/>\n";
   }
 
   void draw(const Event& event, double top) {
     const double from = x(event.begin);
-    const double wide = std::max(x(event.end) - from, 0.7);
     const auto bar = [&](double y, double high, const std::string& look) {
-      text_ << "<rect x=\"" << from << "\" y=\"" << y << "\" width=\"" << wide << "\" height=\""
-            << high << "\" " << look << "/>\n";
+      this->bar(from, x(event.end), y, high, look);
     };
     switch (event.kind) {
       case Event::waiting:
@@ -234,6 +283,7 @@ class Picture {
   Duration took_;
   Duration until_;
   bool cut_ = false;
+  std::size_t columns_ = 0;  ///< 0: each event has a bar
   std::ostringstream text_;
 };
 

@@ -16,6 +16,7 @@ for program in time speed stress escalation; do
   contains "$out" "No two were where only one may be."
   check python3 -c 'import sys, xml.dom.minidom as x; assert x.parse(sys.argv[1]).getElementsByTagName("rect")' "$program.svg"
 done
+contains "$out" "(Jain's index, 1 is best; of those who lock rows)"
 expect 64 "$INTERLOCK" --url memory: simulate speed --processes 2
 contains "$err" "--processes 1"
 
@@ -40,15 +41,30 @@ contains "$out" "This store was set by $(pwd -P)/interlock.json:1"
 rm interlock.json
 
 it "kills and stops processes under stress, and nothing overlaps"
-expect 0 "$INTERLOCK" simulate stress --duration 4s --processes 3 --threads 2 --ttl 500ms --json --svg stress.svg
+expect 0 "$INTERLOCK" simulate stress --duration 4s --processes 3 --threads 2 --ttl 500ms --json --seed 7 --svg stress.svg
 check test "$(field killed)" -gt 0
 check test "$(field partial_releases)" -gt 0
 check test "$(field cancelled)" -gt 0
 check grep -q 'class="killed"' stress.svg
+check grep -q '>worker 2.1<' stress.svg
+
+it "draws the whole run, also one with more events than can be seen"
+expect 0 "$INTERLOCK" --url memory: simulate speed --duration 300ms --hold 0s --svg speed.svg
+check grep -q '>A column is ' speed.svg
+for picture in stress speed; do
+  check python3 - "$picture.svg" <<'CHECK'
+import sys, xml.dom.minidom as x
+bars = [b for b in x.parse(sys.argv[1]).getElementsByTagName("rect") if b.hasAttribute("x")]
+ends = [float(b.getAttribute("x")) + float(b.getAttribute("width")) for b in bars]
+assert 84 + 1100 * 0.9 < max(ends) < 84 + 1101, max(ends)
+assert len(bars) < 15000, len(bars)
+CHECK
+done
 
 it "fails with the command to repeat it if two are where only one may be"
 expect 1 "$INTERLOCK" simulate stress "${small[@]}" --duration 10s --no-lock --seed 5
 contains "$err" "FAILED: worker "
+check grep -Eq "FAILED: worker [01]\.[01] .*worker [01]\.[01] " err
 contains "$err" "to repeat it: interlock simulate stress --url file://$work/locks"
 contains "$err" "--no-lock --seed 5"
 expect 1 "$INTERLOCK" simulate escalation "${small[@]}" --duration 10s --no-lock --json

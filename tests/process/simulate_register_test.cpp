@@ -68,6 +68,16 @@ TEST_F(SimulateRegister, TwoValidLeasesAtOnceAreAnOverlap) {
             std::string::npos);
 }
 
+TEST_F(SimulateRegister, WorkersAreNamedByTheirProcessWhereThereAreSeveral) {
+  Register by_process{*ledger, workers, resources, false, 2};
+  by_process.enter(1, {alone(0, 1)}, a.standing());
+  by_process.enter(2, {alone(0, 2)}, b.standing());
+  ASSERT_FALSE(by_process.in_order());
+  EXPECT_NE(by_process.violations().front().find("worker 1.0 enters while worker 0.1 is in"),
+            std::string::npos)
+      << by_process.violations().front();
+}
+
 TEST_F(SimulateRegister, ReadersShareAndWritersDoNot) {
   rows.enter(0, {shared(0)}, a.standing());
   rows.enter(1, {shared(0)}, b.standing());
