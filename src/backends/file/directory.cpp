@@ -17,6 +17,7 @@ namespace interlock::file {
 namespace {
 
 constexpr const char* kWakeDirectory = "wake";
+constexpr const char* kElsewhere = "; name a directory where you may write";
 
 struct FileSystem {
   std::uint32_t magic;
@@ -121,13 +122,16 @@ FileDescriptor Directory::open_directory() const {
       const int reason = errno;
       const auto parent = path_.substr(0, path_.rfind('/'));
       struct stat info {};
-      // /proc says that nothing is there, but means that nothing can be made there.
       if (reason == ENOENT && ::stat(parent.c_str(), &info) != 0) {
         throw Error(Errc::refused,
                     "the directory " + parent + " does not exist; make it: mkdir -p " + parent,
                     {.resource = {}, .node = where_, .maybe_held = false});
       }
-      throw failure("can't make the directory " + path_, reason);
+      const auto error = failure("can't make the directory " + path_, reason);
+      if (reason != ENOENT) throw error;
+      // /proc says that nothing is there, and means that nothing can be made there.
+      throw Error(error.errc(), error.message() + kElsewhere,
+                  {.resource = {}, .node = where_, .maybe_held = false});
     }
     fd = FileDescriptor(::open(path_.c_str(), flags));
   }
@@ -196,10 +200,8 @@ Error Directory::failure(const std::string& what, int error_number) const {
     case EACCES:
     case EPERM:
     case EROFS:
-    case ENOENT:
     case ENOTDIR:
-      return {Errc::refused, what + ": " + reason + "; name a directory where you may write",
-              where};
+      return {Errc::refused, what + ": " + reason + kElsewhere, where};
     default:
       return {Errc::refused, what + ": " + reason, where};
   }
