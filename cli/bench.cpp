@@ -49,10 +49,11 @@ class Threads {
     }
   }
   [[nodiscard]] bool stopped() const { return stop_.stop_requested(); }
-  void end() {
+  /// Why they ended too early, if they did.
+  std::optional<interlock::Error> end() {
     stop_.request_stop();
     threads_.clear();
-    if (error_) throw interlock::Error(*error_);
+    return error_;
   }
 
  private:
@@ -121,14 +122,17 @@ class Bench {
   [[nodiscard]] const Results& results() const { return results_; }
   /// The signal that ended it early, if one did.
   [[nodiscard]] std::optional<int> signal() const { return signal_; }
+  /// The same for an error.
+  [[nodiscard]] const std::optional<interlock::Error>& error() const { return error_; }
+  [[nodiscard]] bool partial() const { return signal_ || error_; }
 
   /// Throws Error if the store can't be reached.
   void check() const { (void)client_.inspect({.resources = {prefix_}, .prefix = {}}); }
 
   void run() {
     cycle();
-    if (!signal_) throughput();
-    if (!signal_) handoff();
+    if (!partial()) throughput();
+    if (!partial()) handoff();
   }
 
  private:
@@ -144,8 +148,14 @@ class Bench {
       const double part = std::chrono::duration<double>(BootClock::now() - began) / phase_;
       progress_.show((number + std::min(part, 1.0)) / 3, what);
     }
-    threads.end();
-    if (signal_ || number == 2) progress_.clear();
+    error_ = threads.end();
+    // Whoever still hopes for an answer when the time is over is cancelled, and tells nothing.
+    try {
+      if (!partial()) check();
+    } catch (const interlock::Error& error) {
+      error_ = error;
+    }
+    if (partial() || number == 2) progress_.clear();
   }
 
   void cycle() {
@@ -203,10 +213,11 @@ class Bench {
   std::string prefix_;
   Progress progress_;
   std::optional<int> signal_;
+  std::optional<interlock::Error> error_;
   Results results_;
 };
 
-void print(const Results& results, std::uint32_t threads) {
+void print(const Results& results, std::uint32_t threads, bool partial) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&rows](const std::string& name, const std::vector<std::string>& texts) {
     rows.emplace_back(1, name).insert(rows.back().end(), texts.begin(), texts.end());
@@ -218,8 +229,10 @@ void print(const Results& results, std::uint32_t threads) {
   add("cycle, " + std::to_string(threads) + " threads", cells(results.busy));
   add("handoff", cells(results.handoff));
   for (const auto& line : align(rows)) std::cout << line << '\n';
-  std::cout << "\nThroughput: " << for_people(results.a_second) << " cycles a second, " << threads
-            << " threads with a lock each\n";
+  if (results.busy.count() > 0) {
+    std::cout << "\nThroughput: " << for_people(results.a_second) << " cycles a second, " << threads
+              << " threads with a lock each\n";
+  }
   const auto picture = [](const char* title, const Histogram& histogram) {
     if (histogram.count() == 0) return;
     std::cout << '\n' << title << ":\n";
@@ -227,18 +240,23 @@ void print(const Results& results, std::uint32_t threads) {
   };
   picture("A cycle, one after the other", results.cycle);
   picture("Handoff, from a release to the grant of the one who waits", results.handoff);
+  if (partial) std::cout << "\nPartial: it ended before all was measured.\n";
 }
 
 nlohmann::ordered_json to_json(const Results& results, std::uint32_t threads,
-                               const std::string& store) {
+                               const std::string& store, bool partial) {
+  nlohmann::ordered_json throughput;  // null
+  if (results.busy.count() > 0) {
+    throughput = {{"threads", threads},
+                  {"cycles_per_second", std::round(results.a_second * 10) / 10},
+                  {"cycle", to_json(results.busy)}};
+  }
   return {{"store", store},
+          {"partial", partial},
           {"acquire", to_json(results.acquire)},
           {"release", to_json(results.release)},
           {"cycle", to_json(results.cycle)},
-          {"throughput",
-           {{"threads", threads},
-            {"cycles_per_second", std::round(results.a_second * 10) / 10},
-            {"cycle", to_json(results.busy)}}},
+          {"throughput", std::move(throughput)},
           {"handoff", to_json(results.handoff)}};
 }
 
@@ -269,11 +287,15 @@ int bench(const Arguments& arguments) {
   }
   bench.check();
   bench.run();
+  const auto& error = bench.error();
+  if (error && bench.results().cycle.count() == 0) throw interlock::Error(*error);
   if (json) {
-    print_json(to_json(bench.results(), threads, bench.store()));
+    print_json(to_json(bench.results(), threads, bench.store(), bench.partial()));
   } else {
-    print(bench.results(), threads);
+    print(bench.results(), threads, bench.partial());
   }
+  std::cout << std::flush;
+  if (error) throw interlock::Error(*error);
   return bench.signal() ? by_signal(*bench.signal()) : kOk;
 }
 

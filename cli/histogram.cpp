@@ -137,6 +137,7 @@ std::vector<std::string> cells(const Histogram& histogram) {
 std::vector<std::string> cell_titles() { return {"COUNT", "MEAN", "P50", "P90", "P99", "MAX"}; }
 
 nlohmann::ordered_json to_json(const Histogram& histogram) {
+  if (histogram.count() == 0) return nullptr;
   return {{"count", histogram.count()},
           {"mean_us", microseconds(histogram.mean())},
           {"p50_us", microseconds(histogram.percentile(50))},

@@ -169,13 +169,12 @@ class Simulation {
                 << (plan.resources > 1 ? " and so on" : "") << "\n\n"
                 << std::flush;
     }
-    start();
-    watch();
-    end();
-    if (arena_.shared().has_error) {
-      throw Failure(exit_code(arena_.shared().errc), arena_.shared().error.data());
+    try {
+      work_and_check();
+    } catch (const std::exception&) {
+      tell_partial();
+      throw;
     }
-    if (!signal_ && arena_.watch().in_order()) look_for_leftovers();
     return tell();
   }
 
@@ -189,6 +188,16 @@ class Simulation {
       throw UsageError("more than 4096 workers; give fewer --threads or --processes");
     }
     return plan;
+  }
+
+  void work_and_check() {
+    start();
+    watch();
+    end();
+    if (arena_.shared().has_error) {
+      throw Failure(exit_code(arena_.shared().errc), arena_.shared().error.data());
+    }
+    if (!signal_ && arena_.watch().in_order()) look_for_leftovers();
   }
 
   bool asked_to_end() {
@@ -268,7 +277,19 @@ class Simulation {
   /// What was found out comes before a picture that can't be written.
   int tell() {
     const Summary summary(arena_, took_);
-    const int status = tell(summary);
+    return draw_after(tell(summary));
+  }
+
+  /// What there is so far; what ended it is told next.
+  void tell_partial() {
+    if (took_ == Duration{}) took_ = arena_.now();
+    const Summary summary(arena_, took_);
+    if (summary.all_waits.count() == 0) return;
+    tell_figures(summary, true);
+    draw_after(kFailed);
+  }
+
+  int draw_after(int status) {
     if (wanted_.svg.empty()) return status;
     std::cout << std::flush;
     try {
@@ -280,18 +301,22 @@ class Simulation {
     return status;
   }
 
-  int tell(const Summary& summary) {
+  void tell_figures(const Summary& summary, bool partial) {
     if (wanted_.json) {
-      print_json(to_json(arena_, summary, store_, url_));
+      print_json(to_json(arena_, summary, store_, url_, partial));
     } else {
       print(arena_, summary);
+      if (partial) std::cout << "Partial: it did not get to its end.\n";
     }
-    if (!arena_.watch().in_order()) {
-      std::cout << std::flush;
-      for (const auto& violation : arena_.watch().violations()) complain("FAILED: " + violation);
-      complain("to repeat it: " + command(arena_.plan(), url_));
-      return kFailed;
-    }
+    std::cout << std::flush;
+    if (arena_.watch().in_order()) return;
+    for (const auto& violation : arena_.watch().violations()) complain("FAILED: " + violation);
+    complain("to repeat it: " + command(arena_.plan(), url_));
+  }
+
+  int tell(const Summary& summary) {
+    tell_figures(summary, signal_.has_value());
+    if (!arena_.watch().in_order()) return kFailed;
     if (signal_) return by_signal(*signal_);
     if (summary.all_waits.count() == 0) {
       throw Failure(kUnavailable,

@@ -143,7 +143,7 @@ void print(const Arena& arena, const Summary& summary) {
 }
 
 nlohmann::ordered_json to_json(const Arena& arena, const Summary& summary, const std::string& store,
-                               const std::string& url) {
+                               const std::string& url, bool partial) {
   const auto& plan = arena.plan();
   const auto& ledger = arena.shared().ledger;
   const auto milliseconds = [](interlock::Duration duration) {
@@ -157,6 +157,7 @@ nlohmann::ordered_json to_json(const Arena& arena, const Summary& summary, const
   }
   return {{"program", to_string(plan.kind)},
           {"store", store},
+          {"partial", partial},
           {"seed", plan.seed},
           {"processes", plan.processes},
           {"threads", plan.threads},

@@ -32,9 +32,9 @@ std::string command(const Plan& plan, const std::string& url);
 std::string title(const Plan& plan, const std::string& store);
 
 void print(const Arena& arena, const Summary& summary);
-/// `url`: to repeat it with.
+/// `url`: to repeat it with. `partial`: it did not get to its end.
 nlohmann::ordered_json to_json(const Arena& arena, const Summary& summary, const std::string& store,
-                               const std::string& url);
+                               const std::string& url, bool partial);
 
 /// A picture of who waited and held when, as SVG. Throws Failure if it can't be written.
 void draw(const Arena& arena, interlock::Duration took, const std::string& store,

@@ -5,6 +5,16 @@ source "$(dirname "$0")/cli_lib.bash"
 
 # field NAME: of the JSON that was printed.
 field() { python3 -c 'import json,sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
+# It has taken locks, and goes on.
+takes() { "$INTERLOCK" list 2>/dev/null | grep -q "^interlock-"; }
+working() { eventually takes && eventually takes; }
+# Damages the store until this process has ended.
+spoil() {
+  local end=$((SECONDS + 20)) file
+  while alive "$1" && ((SECONDS < end)); do
+    for file in locks/*.json; do echo damaged >damaged && mv damaged "$file"; done
+  done
+}
 small=(--processes 2 --threads 2)
 
 it "runs each program with threads in memory"
@@ -79,6 +89,7 @@ eventually grep -qs Names early
 kill -INT "$runs"
 ends "$runs" 130
 contains "$(<early)" "Checks:"
+contains "$(<early)" "Partial: "
 same "$("$INTERLOCK" list)" ""
 
 it "does not hold on beyond its end"
@@ -89,7 +100,7 @@ same "$("$INTERLOCK" list)" ""
 it "ends though one of its processes was stopped"
 "$INTERLOCK" simulate speed --processes 2 --duration 1s >early 2>&1 &
 runs=$!
-eventually grep -qs Names early
+working
 eventually pgrep -P "$runs" >children
 kill -STOP "$(head -n 1 children)"
 ends "$runs" 0
@@ -145,14 +156,55 @@ same "$("$INTERLOCK" list)" ""
 expect 0 "$INTERLOCK" --url memory: bench --duration 600ms --json
 check python3 -c 'import json
 it = json.load(open("out"))
+assert not it["partial"]
 assert it["cycle"]["count"] > 0 and it["handoff"]["count"] > 0 and it["throughput"]["cycles_per_second"] > 0, it
 assert it["cycle"]["p50_us"] <= it["cycle"]["p99_us"] <= it["cycle"]["max_us"], it'
+rm -f early
 "$INTERLOCK" bench --duration 1h >early 2>&1 &
 runs=$!
 eventually grep -qs Names early
 kill -INT "$runs"
 ends "$runs" 130
 contains "$(<early)" "acquire"
+contains "$(<early)" "Partial: "
+refute grep -q "Throughput: " early
+
+it "leaves out what was not measured"
+"$INTERLOCK" bench --duration 1h --json >early.json &
+runs=$!
+working
+kill -INT "$runs"
+ends "$runs" 130
+check python3 -c 'import json
+it = json.load(open("early.json"))
+assert it["partial"] and it["throughput"] is None and it["handoff"] is None, it'
+
+it "tells what it has so far if the store breaks, and then the error"
+rm -rf locks
+"$INTERLOCK" bench --duration 1h >early 2>early.err &
+runs=$!
+working
+spoil "$runs"
+ends "$runs" 69
+contains "$(<early)" "acquire"
+contains "$(<early)" "Partial: "
+contains "$(<early.err)" "interlock repair"
+for format in "" --json; do
+  rm -rf locks
+  # shellcheck disable=SC2086
+  "$INTERLOCK" simulate speed --processes 2 --duration 1h $format >early 2>early.err &
+  runs=$!
+  working
+  spoil "$runs"
+  ends "$runs" 69
+  contains "$(<early.err)" "interlock repair"
+done
+check python3 -c 'import json
+it = json.load(open("early"))
+assert it["partial"] and it["grants"] > 0 and it["waits"]["exclusive"]["p50_us"] > 0, it'
+rm -rf locks
+
+it "refuses what a bench can't do"
 expect 64 "$INTERLOCK" bench --duration 5
 expect 64 "$INTERLOCK" bench --duration 0s
 contains "$err" "--duration: 0s is not possible; 1ms to a year are"
