@@ -253,6 +253,8 @@ int simulate_scale(const Arguments& arguments) {
   }
   if (!measures) std::cout << "costs: " << scale::profiles_measured_on() << "\n\n";
   print(scale::table(points));
+  std::cout << '\n';
+  print(scale::legend());
   return kOk;
 }
 

@@ -123,6 +123,14 @@ std::vector<std::string> table(const std::vector<Point>& points) {
   return in_columns(rows, 1);
 }
 
+std::vector<std::string> legend() {
+  return {
+      "A cycle is an acquire and its release; PER CYCLE are the messages of one. own: each process "
+      "has",
+      "its own lock. SERVER: how busy its CPU or disk is. SHORT FIRST: what is used to 90 % or "
+      "more."};
+}
+
 std::vector<std::string> table(const std::vector<Checked>& checks) {
   std::vector<Row> rows{{"STORE", "LOCKS", "PROCESSES", "", "PREDICTED", "MEASURED", "ERROR", ""}};
   for (const auto& check : checks) {
@@ -164,6 +172,12 @@ std::vector<std::string> costs_table(const Store& store) {
   lines.push_back("with each doubling of the processes from " +
                   std::to_string(store.crowding_from) +
                   " on: " + printed("%.0f %% more", store.crowding * 100));
+  lines.emplace_back(
+      "take: granted at once; join: has to queue; claim: was woken, and is granted; beat: goes on");
+  lines.emplace_back(
+      "waiting; free: a release, nobody waits; pass: one that wakes the next. EACH IN LINE, EACH");
+  lines.emplace_back(
+      "DOUBLING: so much more for each in line, and each time that they are twice as many");
   return lines;
 }
 

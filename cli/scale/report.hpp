@@ -27,6 +27,8 @@ struct Checked {
 
 std::vector<std::string> table(const std::vector<Point>& points);
 std::vector<std::string> table(const std::vector<Checked>& checks);
+/// What the words of the tables mean.
+std::vector<std::string> legend();
 std::vector<std::string> costs_table(const Store& store);
 
 nlohmann::ordered_json to_json(const Point& point);

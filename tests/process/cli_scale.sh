@@ -13,6 +13,8 @@ for store in file redis redis-cluster redlock postgres postgres-lease etcd; do
   check grep -Eq "^$store +own +64 " out
 done
 refute grep -q $'\033' out
+contains "$out" "A cycle is an acquire and its release"
+contains "$out" "SHORT FIRST: what is used to 90 % or more"
 
 it "answers programs, and says the same for the same seed"
 expect 0 scale --profile redis -p 100 -l 10 --hold 1ms --think 20ms --json
