@@ -16,11 +16,11 @@ class Blocking : public PostgresTest {
             "wait_event_type = 'Lock' AND wait_event = 'advisory'"));
   }
   [[nodiscard]] int advisory_locks(const std::string& name) {
-    return std::stoi(sql(
-        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND "
-        "(classid::bigint << 32) | objid::bigint = (SELECT "
-        "('x' || encode(substr(sha256('interlock:" +
-        name + "'), 1, 8), 'hex'))::bit(64)::bigint)"));
+    return std::stoi(
+        sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND "
+            "(classid::bigint << 32) | objid::bigint = (SELECT "
+            "('x' || encode(substr(sha256('interlock:" +
+            name + "'), 1, 8), 'hex'))::bit(64)::bigint)"));
   }
 };
 

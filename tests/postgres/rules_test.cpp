@@ -15,7 +15,8 @@ TEST_F(RulesTest, LeaseModeAnswersLikeTheLockTable) {
 
 TEST_F(RulesTest, AdvisoryModeAnswersLikeTheLockTable) {
   int round = 0;
-  rules_walk::walk([&] { return stores::open(url("wait=listen&prefix=" + std::to_string(++round))); });
+  rules_walk::walk(
+      [&] { return stores::open(url("wait=listen&prefix=" + std::to_string(++round))); });
 }
 
 }  // namespace

@@ -107,6 +107,7 @@ Words of_locks() {
       {"renew_in_session",
        "IF interlock.lock_elsewhere(by_owner, ids, own) THEN"
        " RAISE EXCEPTION USING ERRCODE = 'IL004', MESSAGE = 'another session'; END IF;"},
+      {"block_ms", std::to_string(kLongestBlock.count())},
       // Sessions that wait by themselves have odd homes.
       {"blocks", "CASE WHEN own & 1 = 1 THEN at END"},
       {"take_one", "pg_try_advisory_lock(of_id)"},

@@ -27,6 +27,9 @@ struct Hello {
 Hello read_hello(const PGresult& answer);
 inline constexpr int kSchemaVersion = 4;
 
+/// For so long at most a statement of ours blocks in the server on purpose.
+inline constexpr auto kLongestBlock = std::chrono::milliseconds(900);
+
 /// A place in the queue lasts three times as long. Those at its head look more often.
 inline constexpr Duration kHeartbeat = std::chrono::seconds(5);
 

@@ -29,11 +29,9 @@ constexpr Duration kLately = std::chrono::seconds(1);
 constexpr Duration kIdle = std::chrono::seconds(10);  // and then it is not
 // When the server would not have it.
 constexpr Duration kPause = std::chrono::minutes(5);
-constexpr auto kLongestBlock = std::chrono::milliseconds(900);
 
 std::string second_settings(bool modest) {
-  std::string sql = "SET lock_timeout = " + std::to_string(kLongestBlock.count()) +
-                    "; SET statement_timeout = 0";
+  std::string sql = "SET statement_timeout = 0";
   // A connection that others may lack is not worth it.
   if (modest) {
     sql +=
@@ -63,13 +61,8 @@ class SessionStore::Timer final : public io::Connection {
     if (store_.second_is_ == Second::open && !store_.turn_ && store_.second_.holds == 0) {
       idle_at = store_.used_ + kIdle;
       if (idle_at <= now) {
-        store_.second_is_ = Second::down;
         idle_at = TimePoint::max();
-        finished.list.emplace_back([this] {
-          store_.loop_.post([link = store_.second_.link](TimePoint at, Finished& then) {
-            link->reconnect(at, then);
-          }, false);
-        });
+        finished.list.emplace_back([this] { store_.close_second(); });
       }
     }
     auto& ends = store_.ends_;
@@ -86,7 +79,8 @@ class SessionStore::Timer final : public io::Connection {
       finished.list.emplace_back(
           [this, owner, ids = it->second.ids] { store_.expire(owner, ids); });
     }
-    next_ = std::min({idle_at, store_.show_at_, ends.empty() ? TimePoint::max() : ends.begin()->first});
+    next_ =
+        std::min({idle_at, store_.show_at_, ends.empty() ? TimePoint::max() : ends.begin()->first});
   }
   void ready(TimePoint, Finished&, bool) override {}
   [[nodiscard]] int fd() const noexcept override { return -1; }
@@ -227,7 +221,8 @@ void SessionStore::renew(const Claim& claim, Call call, Reply reply) {
   add_renew(parameters, claim, settings_.prefix);
   auto& session = session_of(claim.owner);
   ask(session, verbs().renew, std::move(parameters), call,
-      [this, &session, claim, sent = BootClock::now(), reply = std::move(reply)](const Outcome& outcome) {
+      [this, &session, claim, sent = BootClock::now(),
+       reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         // One that was adopted may be another session's.
         const bool known = [&] {
@@ -303,8 +298,7 @@ SessionStore::Place SessionStore::expect(const Claim& claim, bool queue) {
   if (!holds_.contains(claim.owner)) waits = there == nullptr && may_wait_there(claim, queue);
   auto& hold = hold_of(claim, there != nullptr ? *there : waits ? second_ : main_);
   // It may be granted until it is given up as unanswered.
-  set_end(claim.owner, hold,
-          BootClock::now() + settings_.call_timeout + kLongestBlock + claim.ttl);
+  set_end(claim.owner, hold, BootClock::now() + settings_.call_timeout + kLongestBlock + claim.ttl);
   if (hold.session == &main_) ++asking_;
   return {.session = *hold.session, .waits = waits};
 }
@@ -382,6 +376,13 @@ void SessionStore::session_ended(Session& session, const Error& why) {
       // It may live on over there, with all that we had.
       if (const auto home = std::exchange(second_.home, 0); home != 0 && second_.holds > 0)
         ask(main_, SessionVerbs::get().end, {std::to_string(home)}, {}, [](const Outcome&) {});
+      // Whoever was not granted anything asks elsewhere from now on.
+      for (auto& [owner, hold] : holds_) {
+        if (hold.session != &second_ || hold.sure) continue;
+        hold.session = &main_;
+        --second_.holds;
+        ++main_.holds;
+      }
     }
     why_ended_.emplace(Errc::lost, "the session with the server has ended (" + why.message() + ")",
                        Error::Where{.resource = {}, .node = settings_.where, .maybe_held = false});
@@ -441,6 +442,20 @@ void SessionStore::handed_over() {
     return;
   second_is_ = Second::opening;
   ask(second_, SessionVerbs::get().title, {kTitle}, {}, [](const Outcome&) {});
+}
+
+// Unless somebody has come meanwhile.
+void SessionStore::close_second() {
+  loop_.post(
+      [this](TimePoint now, Finished& finished) {
+        {
+          const std::lock_guard lock(mutex_);
+          if (turn_ || second_.holds > 0) return;
+          second_is_ = Second::down;
+        }
+        second_.link->reconnect(now, finished);
+      },
+      false);
 }
 
 // What it waits for comes behind what it was told first.

@@ -87,6 +87,7 @@ class SessionStore final : public Backend {
   // The second session:
   [[nodiscard]] bool may_wait_there(const Claim& claim, bool queue);
   void handed_over();
+  void close_second();
   void wait_there(const Claim& claim, Parameters parameters);
   void waited(const Claim& claim, TimePoint sent, const Outcome& outcome);
   [[nodiscard]] std::optional<Answer> known(const Owner& owner);
@@ -117,11 +118,11 @@ class SessionStore final : public Backend {
   TimePoint show_at_ = TimePoint::max();
   std::optional<Error> why_ended_;  ///< the last session
   enum class Second : std::uint8_t { down, opening, open } second_is_ = Second::down;
-  TimePoint open_at_{};      ///< not before
-  TimePoint used_{};         ///< last
-  std::size_t asking_ = 0;   ///< under way on the main session: acquires
+  TimePoint open_at_{};     ///< not before
+  TimePoint used_{};        ///< last
+  std::size_t asking_ = 0;  ///< under way on the main session: acquires
   std::optional<Turn> turn_;
-  Owner rested_{};           ///< had its turn, and waits like the others now
+  Owner rested_{};  ///< had its turn, and waits like the others now
   std::deque<TimePoint> handovers_;
 };
 

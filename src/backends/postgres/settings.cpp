@@ -61,8 +61,8 @@ bool is_here(const std::pair<std::string, std::string>& host) {
          host.first.starts_with("127.");
 }
 
-constexpr std::array kOwn = {"mode",          "prefix",       "timeout", "listen", "pooler", "wait",
-                             "password-file", "password-env", "host",    "port"};
+constexpr std::array kOwn = {"mode", "prefix",        "timeout",      "listen", "pooler",
+                             "wait", "password-file", "password-env", "host",   "port"};
 // Those of libpq that make sense here.
 constexpr std::array kLibpq = {"sslmode",
                                "sslrootcert",

@@ -29,7 +29,7 @@ struct Settings {
   bool polls = false;           ///< lease mode: never listens
   bool session_pooler = false;  ///< advisory mode: the pooler in between keeps sessions
   Waiting waiting = Waiting::both;
-  bool verified = false;        ///< it is the server that it says it is, or on this host
+  bool verified = false;  ///< it is the server that it says it is, or on this host
   Duration call_timeout = std::chrono::seconds(5);
 
   /// Throws Error (invalid).

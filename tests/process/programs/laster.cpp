@@ -12,8 +12,7 @@ namespace {
 
 void look() {
   using Initialize = int (*)(std::uint64_t, const void*);
-  const auto initialize =
-      reinterpret_cast<Initialize>(dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto"));
+  const auto initialize = reinterpret_cast<Initialize>(dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto"));
   ::_exit(initialize != nullptr && initialize(0, nullptr) == 1 ? 0 : 1);
 }
 

@@ -160,10 +160,10 @@ END $$;
 -- acquire_one, on a session that has nothing else to do, has answered `queued`: waits for its turn, and asks
 -- again. Answers for how many microseconds it waited, and what came of it; nothing if it waited in vain, and
 -- has to be told instead. Whoever waits so keeps a lock on its number meanwhile, for the next one to wait for.
--- The first one waits for the lock itself. All this for a short while only (lock_timeout), as a statement
--- that goes on for long keeps the server from tidying up.
+-- The first one waits for the lock itself. All this for a short while only, as a statement that goes on for
+-- long keeps the server from tidying up.
 CREATE OR REPLACE FUNCTION interlock.lock_wait(backend int, own bigint, {acquire_parameters})
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql SET lock_timeout = '{block_ms} ms' AS $$
 DECLARE
   of_id bigint := ids[1];
   me interlock.locks;
@@ -190,7 +190,7 @@ BEGIN
       END IF;
       IF ahead.line < 2 THEN RETURN ''; END IF;
       IF ahead.spared IS NULL OR ahead.number = before THEN
-        IF clock_timestamp() > statement_timestamp() + interval '500 ms' THEN RETURN ''; END IF;
+        IF clock_timestamp() > statement_timestamp() + interval '{block_ms} ms' THEN RETURN ''; END IF;
         PERFORM pg_sleep(0.005);
         CONTINUE;
       END IF;
