@@ -128,6 +128,53 @@ TEST_F(Blocking, AWaiterWhoseSessionEndsWaitsOn) {
   EXPECT_TRUE(waiting.lease());
 }
 
+// Something else fails on the holder's session, which is cleaned up. Expected: the lock does not slip over to
+// the one that blocks.
+TEST_F(Blocking, AFailureElsewhereOnTheSessionCostsNoLock) {
+  const auto locks = connect(url("wait=listen"));
+  auto held = Mutex(locks, "r", kPatient).acquire();
+  auto waiting = queue_up(Mutex(connect(blocking()), "r", kPatient), url());
+  EXPECT_TRUE(eventually([&] { return blocked() == 1; }));
+  sql("CREATE FUNCTION interlock.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'no space left'; END $$;"
+      "CREATE CONSTRAINT TRIGGER full_disk AFTER INSERT ON interlock.locks DEFERRABLE INITIALLY "
+      "DEFERRED FOR EACH ROW WHEN (NEW.resource = 'interlock:other') EXECUTE FUNCTION "
+      "interlock.full()");
+  EXPECT_THROW(
+      static_cast<void>(Mutex(locks, "other", {.ttl = 600s, .retry = Retry::none()}).try_acquire()),
+      Error);
+  EXPECT_TRUE(held.extend(600s));  // after the clean-up, on the same session
+  EXPECT_FALSE(waiting.over());
+  EXPECT_EQ(held.release(), LeaseState::released);
+  EXPECT_TRUE(waiting.lease());
+}
+
+// Expected: a weaker lock is granted at once, whoever blocks; and those who block stay out.
+TEST_F(Blocking, AHolderTakesLessWhileOthersBlock) {
+  auto held = RwLock(connect(blocking()), "r", kPatient).write();
+  auto waiting = queue_up(Mutex(connect(blocking()), "r", kPatient), url());
+  EXPECT_TRUE(eventually([&] { return blocked() == 1; }));
+  EXPECT_TRUE(held.downgrade());
+  EXPECT_FALSE(waiting.over());
+  held.release();
+  EXPECT_TRUE(waiting.lease());
+}
+
+// One that holds and many that wait are killed together. Expected: the next one is not behind them.
+TEST_F(Blocking, AKilledCrowdIsNotWaitedFor) {
+  std::vector<Child> crowd;
+  crowd.push_back(holder(blocking(), "r"));
+  crowd.back().after("held ");
+  for (int i = 0; i < 4; ++i) {
+    crowd.push_back(holder(i % 2 == 0 ? blocking() : url(), "r"));
+    EXPECT_TRUE(eventually([&] { return waiters("r", url()) == crowd.size() - 1; }));
+  }
+  auto waiting = queue_up(Mutex(connect(blocking()), "r", kPatient), url());
+  for (auto& child : crowd) child.kill();
+  EXPECT_TRUE(waiting.lease());
+  EXPECT_TRUE(Mutex(connect(url()), "r", kPatient).acquire());
+}
+
 /// Takes and gives back, with others, until it is enough.
 class Crowd {
  public:

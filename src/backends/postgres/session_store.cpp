@@ -36,8 +36,9 @@ std::string second_settings(bool modest) {
   if (modest) {
     sql +=
         "; DO $$ BEGIN IF (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client "
-        "backend') > current_setting('max_connections')::int / 2 THEN RAISE EXCEPTION "
-        "'interlock: no second session, as half of max_connections is in use'; END IF; END $$";
+        "backend') > current_setting('max_connections')::int / 2 THEN RAISE EXCEPTION USING "
+        "ERRCODE = '53300', MESSAGE = 'no second session of Interlock, as half of max_connections "
+        "is in use'; END IF; END $$";
   }
   return sql;
 }
@@ -139,10 +140,7 @@ std::shared_ptr<Link> SessionStore::make_link(Session& session) {
     link.set_session({std::to_string(hello.process), std::to_string(session.home)});
     std::vector<std::string> steps{session_settings(settings_.call_timeout),
                                    home_lock(session.home), "LISTEN " + channel_of(session.home)};
-    if (second) {
-      steps.push_back(second_settings(settings_.waiting != Settings::Waiting::blocks));
-      return steps;
-    }
+    if (second) steps.push_back(second_settings(settings_.waiting != Settings::Waiting::blocks));
     // A session that we lost may live on over there, with all that we had.
     if (before != 0) {
       steps.push_back("SELECT pg_terminate_backend(interlock.lock_backend(" +
@@ -311,7 +309,13 @@ void SessionStore::settle(const Claim& claim, Session& session, TimePoint sent,
     if (turn_) turn_->queued = answer;
     return;
   }
-  if (answer.verdict != Verdict::granted) return forget(claim.owner);
+  if (answer.verdict != Verdict::granted) {
+    forget(claim.owner);
+    // Nobody waits for it there.
+    if (answer.verdict == Verdict::queued && &session == &second_ && is_usual(claim) && wake_)
+      wake_(claim.owner);
+    return;
+  }
   const std::lock_guard lock(mutex_);
   auto& hold = hold_of(claim, session);
   const auto ends = sent + claim.ttl;
@@ -374,8 +378,9 @@ void SessionStore::session_ended(Session& session, const Error& why) {
       if (std::exchange(second_is_, Second::down) == Second::opening)
         open_at_ = BootClock::now() + kPause;
       // It may live on over there, with all that we had.
-      if (const auto home = std::exchange(second_.home, 0); home != 0 && second_.holds > 0)
-        ask(main_, SessionVerbs::get().end, {std::to_string(home)}, {}, [](const Outcome&) {});
+      if (second_.home != 0 && second_.holds > 0)
+        ask(main_, SessionVerbs::get().end, {std::to_string(second_.home)}, {},
+            [](const Outcome&) {});
       // Whoever was not granted anything asks elsewhere from now on.
       for (auto& [owner, hold] : holds_) {
         if (hold.session != &second_ || hold.sure) continue;
@@ -477,11 +482,13 @@ void SessionStore::waited(const Claim& claim, TimePoint sent, const Outcome& out
   if (outcome.result && is_error(*outcome.result)) clean_up(second_);
   {
     const std::lock_guard lock(mutex_);
+    const bool told = turn_->queued.has_value();
     turn_.reset();
     rested_ = claim.owner;
     used_ = BootClock::now();
     const auto it = holds_.find(claim.owner);
     if (it == holds_.end() || it->second.sure) return;  // it has left, or was granted at once
+    if (!granted && !told) return;                      // or may have been, for all we know
     if (granted) {
       it->second.news = answer;
       it->second.since = since;
@@ -535,11 +542,12 @@ void SessionStore::go_on_behind() {
 void SessionStore::leave_the_line(const Claim& claim, Call call, Reply reply) {
   Parameters parameters;
   add_release(parameters, claim, settings_.prefix);
+  const bool told = known(claim.owner).has_value();
   ask(main_, verbs().release, parameters, call,
-      [this, claim, call, parameters, reply = std::move(reply)](const Outcome& outcome) {
+      [this, claim, call, parameters, told, reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         if (answer.verdict == Verdict::unknown) return reply(std::move(answer));
-        if (answer.verdict == Verdict::queued) {
+        if (answer.verdict == Verdict::queued && told) {
           forget(claim.owner);
           return reply(std::move(answer));
         }

@@ -3,7 +3,13 @@
 CREATE OR REPLACE FUNCTION interlock.lock_take(id bigint, how text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF how = 'e' THEN RETURN pg_try_advisory_lock(id); END IF;
-  RETURN pg_try_advisory_lock_shared(id);
+  IF pg_try_advisory_lock_shared(id) THEN RETURN true; END IF;
+  -- Whoever tries steps back for those who block, even if it has the whole lock. It need not wait for it.
+  IF NOT EXISTS (SELECT FROM interlock.lock_session(pg_backend_pid()) s WHERE s.id = lock_take.id AND s.how = 'e') THEN
+    RETURN false;
+  END IF;
+  PERFORM pg_advisory_lock_shared(id);
+  RETURN true;
 END $$;
 
 CREATE OR REPLACE FUNCTION interlock.lock_drop(id bigint, how text) RETURNS void LANGUAGE plpgsql AS $$
@@ -82,7 +88,7 @@ END $$;
 
 -- Gives back what this session has locked and no row tells of: a call failed half-way. Such locks are
 -- counted, and nobody can see the count: so each is given back altogether, and taken again as often as
--- rows tell of it. Nobody gets in between, as all who take it guard its rows first, or find one.
+-- rows tell of it. Nobody gets in between, as it is the transaction's meanwhile.
 CREATE OR REPLACE FUNCTION interlock.lock_settle(backend int, own bigint) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
   l record;
@@ -94,19 +100,15 @@ BEGIN
   SELECT coalesce(array_agg(DISTINCT id), '{}') INTO ours FROM interlock.lock_session(backend);
   PERFORM interlock.guard(ours);
   FOR l IN SELECT * FROM interlock.lock_session(backend) WHERE id = ANY (ours) LOOP
-    WHILE EXISTS (SELECT FROM interlock.lock_session(backend) s WHERE s.id = l.id AND s.how = l.how) LOOP
-      PERFORM interlock.lock_drop(l.id, l.how);
+    IF l.how = 'e' THEN PERFORM pg_advisory_xact_lock(l.id); ELSE PERFORM pg_advisory_xact_lock_shared(l.id); END IF;
+    WHILE CASE WHEN l.how = 'e' THEN pg_advisory_unlock(l.id) ELSE pg_advisory_unlock_shared(l.id) END LOOP
       given_back := given_back + 1;
     END LOOP;
     SELECT count(*) INTO rows FROM interlock.locks k
     WHERE k.id = l.id AND k.line = 0 AND k.home = own AND k.taken = l.how;
     FOR i IN 1..rows LOOP
-      IF interlock.lock_take(l.id, l.how) THEN
-        given_back := given_back - 1;
-      ELSE  -- another program was quicker
-        DELETE FROM interlock.locks WHERE id = l.id AND line = 0 AND home = own AND taken = l.how;
-        EXIT;
-      END IF;
+      PERFORM interlock.lock_take(l.id, l.how);
+      given_back := given_back - 1;
     END LOOP;
   END LOOP;
   RETURN given_back;
@@ -161,15 +163,14 @@ END $$;
 -- again. Answers for how many microseconds it waited, and what came of it; nothing if it waited in vain, and
 -- has to be told instead. Whoever waits so keeps a lock on its number meanwhile, for the next one to wait for.
 -- The first one waits for the lock itself. All this for a short while only, as a statement that goes on for
--- long keeps the server from tidying up.
+-- long keeps the server from tidying up; and with locks of the transaction, which are gone when that fails.
 CREATE OR REPLACE FUNCTION interlock.lock_wait(backend int, own bigint, {acquire_parameters})
 RETURNS text LANGUAGE plpgsql SET lock_timeout = '{block_ms} ms' AS $$
 DECLARE
   of_id bigint := ids[1];
   me interlock.locks;
   ahead interlock.locks;
-  before bigint := 0;
-  got boolean := false;
+  its_turn boolean := false;
   waited bigint;
   answer text := '';
 BEGIN
@@ -177,41 +178,44 @@ BEGIN
   SELECT * INTO me FROM interlock.locks WHERE owner = by_owner AND id = of_id AND line = 2 AND home = own;
   IF NOT FOUND THEN RETURN ''; END IF;
   BEGIN
-    PERFORM pg_advisory_xact_lock(interlock.high(me.number), interlock.low(me.number));
-    LOOP
+    WHILE pg_try_advisory_xact_lock(interlock.high(me.number), interlock.low(me.number)) LOOP
       SELECT * INTO ahead FROM interlock.locks
       WHERE id = of_id AND (line, rank, number) < (2, me.rank, me.number)
       ORDER BY line DESC, rank DESC, number DESC LIMIT 1;
-      EXIT WHEN NOT FOUND;
-      IF ahead.line = 0 AND ahead.taken = 'e' THEN
-        PERFORM pg_advisory_lock(of_id);
-        got := true;
+      its_turn := NOT FOUND OR interlock.lock_is_gone(ahead.home, own);
+      EXIT WHEN its_turn OR ahead.line = 1 OR (ahead.line = 0 AND ahead.taken <> 'e');
+      IF ahead.line = 0 THEN
+        PERFORM pg_advisory_xact_lock(of_id);
+        its_turn := true;
         EXIT;
       END IF;
-      IF ahead.line < 2 THEN RETURN ''; END IF;
-      IF ahead.spared IS NULL OR ahead.number = before THEN
-        IF clock_timestamp() > statement_timestamp() + interval '{block_ms} ms' THEN RETURN ''; END IF;
-        PERFORM pg_sleep(0.005);
+      IF NOT pg_try_advisory_lock_shared(interlock.high(ahead.number), interlock.low(ahead.number)) THEN
+        PERFORM pg_advisory_xact_lock_shared(interlock.high(ahead.number), interlock.low(ahead.number));
         CONTINUE;
       END IF;
-      before := ahead.number;
-      PERFORM pg_advisory_lock_shared(interlock.high(before), interlock.low(before));
-      PERFORM pg_advisory_unlock_shared(interlock.high(before), interlock.low(before));
+      -- That one is told, or has yet to begin.
+      PERFORM pg_advisory_unlock_shared(interlock.high(ahead.number), interlock.low(ahead.number));
+      EXIT WHEN clock_timestamp() > statement_timestamp() + interval '{block_ms} ms';
+      PERFORM pg_sleep(0.005);
     END LOOP;
-    waited := extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000;
-    PERFORM interlock.guard(ids);
+    IF its_turn THEN
+      waited := extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000;
+      PERFORM interlock.guard(ids);
+    END IF;
   EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-    IF got THEN PERFORM pg_advisory_unlock(of_id); END IF;
-    UPDATE interlock.locks SET expires = least(expires, clock_timestamp() + interval '{woken_ms} ms')
-    WHERE owner = by_owner AND id = of_id AND line = 2 AND home = own;
-    RETURN '';
+    its_turn := false;
   END;
   -- Unless it has left the line meanwhile.
-  IF EXISTS (SELECT FROM interlock.locks WHERE owner = by_owner AND id = of_id AND line = 2 AND home = own) THEN
+  IF its_turn AND EXISTS (SELECT FROM interlock.locks
+                          WHERE owner = by_owner AND id = of_id AND line = 2 AND home = own) THEN
     answer := waited || ' ' || interlock.lock_acquire_one(backend, own, by_owner, ids, names, modes, counts,
       capacities, ancestors, ttl_us, may_queue, instead, of_priority, of_identity, of_label, of_host, of_pid,
       of_tied);
   END IF;
-  IF got THEN PERFORM pg_advisory_unlock(of_id); END IF;
+  IF answer !~ 'granted' THEN
+    UPDATE interlock.locks
+    SET spared = NULL, expires = least(expires, clock_timestamp() + interval '{woken_ms} ms')
+    WHERE owner = by_owner AND id = of_id AND line = 2 AND home = own;
+  END IF;
   RETURN answer;
 END $$;

@@ -415,7 +415,8 @@ BEGIN
       {queued}
       RETURN 'queued 0 ' || (extract(epoch FROM look) * 1000000)::bigint;
     END IF;
-    IF second.line = 2 AND may_queue
+    IF second.line = 2 AND may_queue AND NOT interlock.{kind}_is_gone(first.home, own)
+      AND (second.home = 0 OR NOT interlock.{kind}_is_gone(second.home, own))
       AND NOT EXISTS (SELECT FROM interlock.{table} WHERE owner = by_owner AND id = of_id) THEN
       my_number := nextval('interlock.numbers');
       INSERT INTO interlock.{table} VALUES (of_id, 2, -of_priority, my_number, by_owner, names, 'e', counts[1],
