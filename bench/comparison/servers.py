@@ -40,10 +40,11 @@ def cpu_seconds(pid):
             total += int(pathlib.Path(task).read_text().split()[0]) / 1e9
         except (OSError, IndexError):
             pass
-    children = f"/proc/{pid}/task/{pid}/children"
-    if os.path.exists(children):
-        total += sum(cpu_seconds(child) for child in pathlib.Path(children).read_text().split())
-    return total
+    try:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        children = []
+    return total + sum(cpu_seconds(child) for child in children)
 
 
 class Server:
