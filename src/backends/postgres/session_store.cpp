@@ -381,9 +381,12 @@ void SessionStore::session_ended(Session& session, const Error& why) {
       if (second_.home != 0 && second_.holds > 0)
         ask(main_, SessionVerbs::get().end, {std::to_string(second_.home)}, {},
             [](const Outcome&) {});
-      // Whoever was not granted anything asks elsewhere from now on.
+      // Whoever knows of no grant asks elsewhere from now on.
       for (auto& [owner, hold] : holds_) {
-        if (hold.session != &second_ || hold.sure) continue;
+        if (hold.session != &second_ || (hold.sure && !hold.news)) continue;
+        if (hold.news) owners.push_back(owner);
+        hold.news.reset();
+        hold.sure = false;
         hold.session = &main_;
         --second_.holds;
         ++main_.holds;
