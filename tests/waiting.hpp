@@ -6,6 +6,7 @@
 #include <future>
 #include <set>
 #include <stop_token>
+#include <string>
 #include <utility>
 
 #include "eventually.hpp"
@@ -44,6 +45,22 @@ inline std::size_t all_who_wait(const Client& client) {
     for (const auto& waiter : state.waiters) owners.insert(waiter.owner);
   }
   return owners.size();
+}
+
+/// The resource as a client sees it. Servers may be away, or have been: whoever looks notices it then.
+inline ResourceState seen_by(const Client& client, const std::string& name) {
+  ResourceState state{.resource = name};
+  EXPECT_TRUE(eventually([&] {
+    try {
+      auto found = client.inspect({.resources = {name}}).resources;
+      if (!found.empty()) state = std::move(found.front());
+      return true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
+      return false;
+    }
+  }));
+  return state;
 }
 
 /// The store's word on a lease, as soon as it can be had.

@@ -39,18 +39,7 @@ class EtcdTest : public testing::Test {
   /// The resource as somebody sees it who is no part of what is tested. Servers may be away.
   [[nodiscard]] ResourceState look(const std::string& name) {
     if (!onlooker_) onlooker_ = std::make_unique<Client>(connect(url()));
-    ResourceState state{.resource = name};
-    EXPECT_TRUE(eventually([&] {
-      try {
-        auto found = onlooker_->inspect({.resources = {name}}).resources;
-        if (!found.empty()) state = std::move(found.front());
-        return true;
-      } catch (const Error& error) {
-        EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
-        return false;
-      }
-    }));
-    return state;
+    return testing_support::seen_by(*onlooker_, name);
   }
   [[nodiscard]] std::size_t holders(const std::string& name) { return look(name).holders.size(); }
   [[nodiscard]] std::size_t waiters(const std::string& name) { return look(name).waiters.size(); }

@@ -106,20 +106,8 @@ class RedisTest : public testing::Test {
     if (!onlooker_) onlooker_ = std::make_unique<Client>(connect(url()));
     return *onlooker_;
   }
-  /// The server may have been away: whoever looks notices it then.
   [[nodiscard]] ResourceState look(const std::string& name) {
-    ResourceState state{.resource = name};
-    EXPECT_TRUE(eventually([&] {
-      try {
-        auto found = onlooker().inspect({.resources = {name}}).resources;
-        if (!found.empty()) state = std::move(found.front());
-        return true;
-      } catch (const Error& error) {
-        EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
-        return false;
-      }
-    }));
-    return state;
+    return testing_support::seen_by(onlooker(), name);
   }
   [[nodiscard]] std::size_t holders(const std::string& name) { return look(name).holders.size(); }
   [[nodiscard]] std::size_t waiters(const std::string& name) { return look(name).waiters.size(); }
