@@ -55,31 +55,33 @@ collector: build
 	@command -v go >/dev/null || tools/deps go
 	tests/collector/run build
 
-bench: build
+bench: deps build/build.ninja
 	cmake --build --preset release -j $(JOBS) --target bench/all
 	bench/run
 
 # A peer whose language is missing is left out, and named. QUICK=1 leaves docs/benchmarks.md alone.
-compare: build
+compare: deps build/build.ninja
 	@tools/deps compare
 	@command -v go >/dev/null || tools/deps go
 	@command -v npm >/dev/null || tools/deps node
 	@command -v mvn >/dev/null || tools/deps java
 	@command -v cargo >/dev/null || tools/deps rust
-	cmake --build --preset release -j $(JOBS) --target bench/all
+	bench/peers/build build/peers & \
+	  cmake --build --preset release -j $(JOBS) --target bench/all && wait $$!
 	bench/compare $(if $(QUICK),--quick)
 	bench/report $(if $(QUICK),build/compare/quick.json --into build/compare)
 
 # New files count before they are committed.
 CXX_FILES = git ls-files -z --cached --others --exclude-standard -- '*.cpp' '*.hpp'
 
-# Configures anew, as clang-tidy finds the files in what CMake wrote. Its counts of warnings in the
-# system's headers say nothing.
+# clang-tidy finds the files in what CMake wrote, where each is compiled for itself. Its counts of
+# warnings in the system's headers say nothing.
 lint: deps
-	@tools/deps lint
+	@tools/deps lint clang
 	$(CXX_FILES) | xargs -0 -r clang-format-14 --dry-run --Werror
-	cmake --preset release --log-level=WARNING >/dev/null
-	run-clang-tidy-14 -quiet -p build -j $(JOBS) '^$(CURDIR)/(src|cli)/' 2>&1 \
+	cmake --preset clang --log-level=WARNING >/dev/null
+	cmake --build --preset clang --target interlock_etcd_messages
+	run-clang-tidy-14 -quiet -p build-clang -j $(JOBS) '^$(CURDIR)/(src|cli)/' 2>&1 \
 	  | sed '/ warnings\? generated\.$$/d'
 
 format:

@@ -273,7 +273,7 @@ void show_many_leases(const std::string& url, pid_t server, BareRedis& bare) {
   ::getrusage(RUSAGE_SELF, &before);
   const double server_before = cpu_us(server);
   const auto begin = now_ns();
-  std::this_thread::sleep_for(20s);
+  std::this_thread::sleep_for(10s);
   rusage after{};
   ::getrusage(RUSAGE_SELF, &after);
   const auto us = [](const timeval& t) {

@@ -7,6 +7,8 @@ function(interlock_target target)
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion
     # g++ 12 sees overlaps in std::string's operator+ that can't be (GCC bug 105651).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+    # Files that are compiled together are included, as headers are, and have anonymous namespaces.
+    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wno-subobject-linkage>
     $<$<BOOL:${INTERLOCK_WERROR}>:-Werror>)
 endfunction()
 

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 using interlock::BootClock;
 using interlock::Duration;
 
-struct Program {
+struct About {
   Plan plan;  ///< what it does unless told otherwise
   const char* description;
   const char* examples;
@@ -341,7 +341,7 @@ class Simulation {
   std::optional<int> signal_;
 };
 
-int simulate(const Arguments& arguments, const Program& program) {
+int simulate(const Arguments& arguments, const About& program) {
   Wanted wanted;
   wanted.plan = program.plan;
   Parser parser(std::string("simulate ") + to_string(program.plan.kind) + " [OPTIONS]",

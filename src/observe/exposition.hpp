@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "interlock/clock.hpp"
+
 namespace interlock::observe {
 
 class Exposition {
@@ -24,6 +26,9 @@ class Exposition {
   std::string name_;
   std::string text_;
 };
+
+/// The format's unit of time.
+inline double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 /// The shortest form that reads back as the same number.
 std::string format_number(double value);

@@ -20,8 +20,6 @@ using Gauge = std::atomic<std::int64_t>;
 void add(Count& count) noexcept { count.fetch_add(1, std::memory_order_relaxed); }
 void add(Gauge& gauge, int by) noexcept { gauge.fetch_add(by, std::memory_order_relaxed); }
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 class Histogram {
  public:
   void record(Duration value) noexcept {
@@ -35,13 +33,13 @@ class Histogram {
     std::uint64_t count = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       count += counts_[i].load(std::memory_order_relaxed);
-      const auto bound =
-          i < kBounds.size() ? observe::format_number(seconds(kBounds[i])) : std::string("+Inf");
+      const auto bound = i < kBounds.size() ? observe::format_number(observe::seconds(kBounds[i]))
+                                            : std::string("+Inf");
       out.sample({{"store", store}, {"group", group}, {"le", bound}}, static_cast<double>(count),
                  "_bucket");
     }
     out.sample({{"store", store}, {"group", group}},
-               seconds(Duration(sum_.load(std::memory_order_relaxed))), "_sum");
+               observe::seconds(Duration(sum_.load(std::memory_order_relaxed))), "_sum");
     out.sample({{"store", store}, {"group", group}}, static_cast<double>(count), "_count");
   }
 

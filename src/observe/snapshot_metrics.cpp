@@ -30,8 +30,6 @@ Figures figures(const ResourceState& state) {
   return of;
 }
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 }  // namespace
 
 std::string to_metrics(const Snapshot& snapshot, const Traits& store, bool names) {
@@ -58,9 +56,9 @@ std::string to_metrics(const Snapshot& snapshot, const Traits& store, bool names
   total("interlock_store_holders", "Holders of all locks.", static_cast<double>(all.holders));
   total("interlock_store_waiters", "Waiters for all locks.", static_cast<double>(all.waiters));
   total("interlock_store_oldest_hold_seconds", "How long the oldest holder has held.",
-        seconds(all.oldest_hold));
+        observe::seconds(all.oldest_hold));
   total("interlock_store_longest_wait_seconds", "How long the one has waited who waits longest.",
-        seconds(all.longest_wait));
+        observe::seconds(all.longest_wait));
   if (!names) return std::move(out.text());
 
   const auto each = [&](std::string_view name, std::string_view help, const auto& value) {
@@ -75,9 +73,9 @@ std::string to_metrics(const Snapshot& snapshot, const Traits& store, bool names
   each("interlock_lock_waiters", "Waiters for the lock.",
        [](const Figures& of) { return static_cast<double>(of.waiters); });
   each("interlock_lock_oldest_hold_seconds", "How long its oldest holder has held it.",
-       [](const Figures& of) { return seconds(of.oldest_hold); });
+       [](const Figures& of) { return observe::seconds(of.oldest_hold); });
   each("interlock_lock_longest_wait_seconds", "How long the one has waited who waits longest.",
-       [](const Figures& of) { return seconds(of.longest_wait); });
+       [](const Figures& of) { return observe::seconds(of.longest_wait); });
   return std::move(out.text());
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kYields = 4;
 constexpr auto kPause = std::chrono::microseconds(20);
-constexpr auto kPatience = std::chrono::milliseconds(1);
+constexpr auto kWhile = std::chrono::milliseconds(1);
 
 struct Patience {
   int tries = 0;
@@ -30,7 +30,7 @@ struct Patience {
       return true;
     }
     const auto now = BootClock::now();
-    if (end == TimePoint{}) end = now + kPatience;
+    if (end == TimePoint{}) end = now + kWhile;
     if (now >= end) return false;
     std::this_thread::sleep_for(kPause);
     return true;

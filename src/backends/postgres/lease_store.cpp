@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kListenTimeout = std::chrono::seconds(2);
 
-const Verbs& verbs() { return Verbs::of(Settings::Kind::lease); }
+const Verbs& lease_verbs() { return Verbs::of(Settings::Kind::lease); }
 
 }  // namespace
 
@@ -62,8 +62,8 @@ std::string LeaseStore::home() {
 void LeaseStore::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
   Parameters parameters{home()};
   add_acquire(parameters, claim, queue, settings_.prefix);
-  ask(is_usual(claim) ? verbs().acquire_one : verbs().acquire, std::move(parameters), call,
-      [this, claim, queue, call, reply = std::move(reply)](const Outcome& outcome) {
+  ask(is_usual(claim) ? lease_verbs().acquire_one : lease_verbs().acquire, std::move(parameters),
+      call, [this, claim, queue, call, reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         if (answer.verdict != Verdict::queued) return reply(std::move(answer));
         // The first one of a client to wait: asks again when its turn can be told.
@@ -78,7 +78,7 @@ void LeaseStore::acquire(const Claim& claim, bool queue, Call call, Reply reply)
 void LeaseStore::renew(const Claim& claim, Call call, Reply reply) {
   Parameters parameters{home()};
   add_renew(parameters, claim, settings_.prefix);
-  ask(verbs().renew, std::move(parameters), call,
+  ask(lease_verbs().renew, std::move(parameters), call,
       [this, claim, reply = std::move(reply)](const Outcome& outcome) {
         reply(to_answer(outcome, claim, settings_.where));
       });
@@ -87,8 +87,8 @@ void LeaseStore::renew(const Claim& claim, Call call, Reply reply) {
 void LeaseStore::release(const Claim& claim, Call call, Reply reply) {
   Parameters parameters{home()};
   add_release(parameters, claim, settings_.prefix);
-  ask(is_usual(claim) ? verbs().release_one : verbs().release, std::move(parameters), call,
-      [this, claim, reply = std::move(reply)](const Outcome& outcome) {
+  ask(is_usual(claim) ? lease_verbs().release_one : lease_verbs().release, std::move(parameters),
+      call, [this, claim, reply = std::move(reply)](const Outcome& outcome) {
         reply(to_answer(outcome, claim, settings_.where));
       });
 }
@@ -96,7 +96,7 @@ void LeaseStore::release(const Claim& claim, Call call, Reply reply) {
 void LeaseStore::inspect(const Query& query, Call call, Report report) {
   Parameters parameters{home()};
   add_inspect(parameters, query, settings_.prefix);
-  ask(verbs().inspect, std::move(parameters), call,
+  ask(lease_verbs().inspect, std::move(parameters), call,
       [this, report = std::move(report)](const Outcome& outcome) {
         report(to_snapshot(outcome, settings_.prefix, settings_.where));
       });

@@ -43,7 +43,7 @@ std::string second_settings(bool modest) {
   return sql;
 }
 
-const Verbs& verbs() { return Verbs::of(Settings::Kind::advisory); }
+const Verbs& lock_verbs() { return Verbs::of(Settings::Kind::advisory); }
 
 }  // namespace
 
@@ -191,7 +191,8 @@ void SessionStore::acquire(const Claim& claim, bool queue, Call call, Reply repl
   Parameters parameters;
   add_acquire(parameters, claim, queue, settings_.prefix);
   const auto place = expect(claim, queue);
-  ask(place.session, is_usual(claim) ? verbs().acquire_one : verbs().acquire, parameters, call,
+  ask(place.session, is_usual(claim) ? lock_verbs().acquire_one : lock_verbs().acquire, parameters,
+      call,
       [this, &session = place.session, waits = place.waits, claim, sent = BootClock::now(),
        reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
@@ -218,7 +219,7 @@ void SessionStore::renew(const Claim& claim, Call call, Reply reply) {
   Parameters parameters;
   add_renew(parameters, claim, settings_.prefix);
   auto& session = session_of(claim.owner);
-  ask(session, verbs().renew, std::move(parameters), call,
+  ask(session, lock_verbs().renew, std::move(parameters), call,
       [this, &session, claim, sent = BootClock::now(),
        reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
@@ -241,7 +242,8 @@ void SessionStore::release(const Claim& claim, Call call, Reply reply) {
   Parameters parameters;
   add_release(parameters, claim, settings_.prefix);
   auto& session = session_of(claim.owner);
-  ask(session, is_usual(claim) ? verbs().release_one : verbs().release, std::move(parameters), call,
+  ask(session, is_usual(claim) ? lock_verbs().release_one : lock_verbs().release,
+      std::move(parameters), call,
       [this, &session, claim, reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         if (answer.verdict != Verdict::unknown) forget(claim.owner);
@@ -253,7 +255,7 @@ void SessionStore::release(const Claim& claim, Call call, Reply reply) {
 void SessionStore::inspect(const Query& query, Call call, Report report) {
   Parameters parameters;
   add_inspect(parameters, query, settings_.prefix);
-  ask(main_, verbs().inspect, std::move(parameters), call,
+  ask(main_, lock_verbs().inspect, std::move(parameters), call,
       [this, report = std::move(report)](const Outcome& outcome) {
         report(to_snapshot(outcome, settings_.prefix, settings_.where));
       });
@@ -546,7 +548,7 @@ void SessionStore::leave_the_line(const Claim& claim, Call call, Reply reply) {
   Parameters parameters;
   add_release(parameters, claim, settings_.prefix);
   const bool told = known(claim.owner).has_value();
-  ask(main_, verbs().release, parameters, call,
+  ask(main_, lock_verbs().release, parameters, call,
       [this, claim, call, parameters, told, reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         if (answer.verdict == Verdict::unknown) return reply(std::move(answer));
@@ -554,7 +556,7 @@ void SessionStore::leave_the_line(const Claim& claim, Call call, Reply reply) {
           forget(claim.owner);
           return reply(std::move(answer));
         }
-        ask(second_, verbs().release, parameters, call,
+        ask(second_, lock_verbs().release, parameters, call,
             [this, claim, reply, answer](const Outcome& then) {
               auto last = to_answer(then, claim, settings_.where);
               if (last.verdict == Verdict::unknown) return reply(std::move(last));

@@ -4,11 +4,12 @@
 #include <set>
 #include <utility>
 
+#include "backends/redis/keys.hpp"
+
 namespace interlock::redis {
 
 namespace {
 
-constexpr std::size_t kSlots = 16384;
 constexpr int kMostRedirects = 5;
 
 struct Redirect {
@@ -194,7 +195,7 @@ bool Cluster::take_map(const redisReply& reply, const std::string& asked_host) {
     const auto first = number_of(*words[0]);
     const auto last = number_of(*words[1]);
     const auto master = elements_of(*words[2]);
-    if (master.size() < 2 || first < 0 || last >= static_cast<std::int64_t>(kSlots)) continue;
+    if (master.size() < 2 || first < 0 || last >= kSlots) continue;
     Endpoint endpoint{.host = std::string(text_of(*master[0])),
                       .port = std::to_string(number_of(*master[1]))};
     if (endpoint.host.empty()) endpoint.host = asked_host;

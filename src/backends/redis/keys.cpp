@@ -9,7 +9,6 @@ namespace interlock::redis {
 
 namespace {
 
-constexpr std::uint16_t kSlots = 16384;
 constexpr std::string_view kQueue = "queue";
 
 // CRC-16/XMODEM, as the cluster specification says.

@@ -18,7 +18,10 @@
 
 namespace interlock::redis {
 
-/// The hash slot of a key, 0 to 16383: of its hash tag, if it has one.
+/// Of a cluster.
+inline constexpr std::uint16_t kSlots = 16384;
+
+/// The hash slot of a key: of its hash tag, if it has one.
 std::uint16_t slot_of(std::string_view key) noexcept;
 
 /// A text for each slot that begins like this and lies in it.
