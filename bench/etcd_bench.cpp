@@ -22,7 +22,7 @@ using bench::per_cycle;
 using namespace std::chrono_literals;
 
 constexpr int kThreads = 64;
-constexpr int kCycles = 100;
+constexpr int kCycles = 50;
 
 void show_cycle(const Client& locks, BareEtcd& bare) {
   const Mutex mutex(locks, "cycle", {.label = "a label of usual length"});

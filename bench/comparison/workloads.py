@@ -117,11 +117,11 @@ def split(answer, crowd):
 
 def hot(contender, around):
     # In memory, that is long enough for a hundred thousand records.
-    return crowded(contender, around, 0, SECONDS / 4 if around.store == "memory" else 2.5 * SECONDS)
+    return crowded(contender, around, 0, SECONDS / 4 if around.store == "memory" else 2 * SECONDS)
 
 
 def busy(contender, around):
-    return crowded(contender, around, 5000, 2.5 * SECONDS)
+    return crowded(contender, around, 5000, 2 * SECONDS)
 
 
 def reading(contender, around):

@@ -80,6 +80,8 @@ void add_options(Parser& parser, Wanted& wanted) {
   parser.add_option("--member", wanted.member)->group("");
 }
 
+// Hundreds of processes, on a machine that is busy.
+constexpr Duration kLongestStart = 120s;
 // All who wait or hold are told to stop; what is left is a call to the store.
 constexpr Duration kLongestEnd = 20s;
 
@@ -215,8 +217,14 @@ class Simulation {
     } else {
       for (std::uint32_t i = 0; i < processes; ++i) crew_.start(i);
     }
+    const auto until = BootClock::now() + kLongestStart;
     while (shared.ready < processes && !shared.stop && !asked_to_end()) {
       if (processes > 1) crew_.running();
+      if (BootClock::now() > until) {
+        throw Failure(kSoftware, "a process of the simulation is not ready after " +
+                                     interlock::format_duration(kLongestStart) +
+                                     "; try with fewer --processes");
+      }
       std::this_thread::sleep_for(1ms);
     }
     shared.started = BootClock::now().time_since_epoch().count();

@@ -6,9 +6,9 @@ namespace peers {
 
 namespace {
 
-class Own final : public Lock {
+class BareKey final : public Lock {
  public:
-  Own(bench::BareEtcd& server, std::string name) : server_(server), name_(std::move(name)) {}
+  BareKey(bench::BareEtcd& server, std::string name) : server_(server), name_(std::move(name)) {}
   std::uint64_t take(bool /*shared*/) override {
     server_.put(name_);
     return 0;
@@ -32,7 +32,7 @@ class EtcdPeer final : public Peer {
     return work.distinct && work.shared == 0 ? "" : "puts are no lock";
   }
   std::unique_ptr<Lock> lock(const std::string& name, std::chrono::milliseconds /*ttl*/) override {
-    return std::make_unique<Own>(server_, "bare/" + name);
+    return std::make_unique<BareKey>(server_, "bare/" + name);
   }
 
  private:

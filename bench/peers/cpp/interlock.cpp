@@ -19,9 +19,9 @@ std::uint64_t fence_of(const Lease& lease) {
   return lease.traits().fences ? lease.fence().value : 0;
 }
 
-class Own final : public Lock {
+class OwnLock final : public Lock {
  public:
-  Own(const Client& locks, const std::string& name, std::chrono::milliseconds ttl)
+  OwnLock(const Client& locks, const std::string& name, std::chrono::milliseconds ttl)
       : mutex_(locks, {interlock::exclusive(name)}, {.ttl = ttl}), ttl_(ttl) {}
 
   std::uint64_t take(bool shared) override {
@@ -66,18 +66,21 @@ std::string url_of(const Addresses& addresses) {
 
 class InterlockPeer final : public Peer {
  public:
-  InterlockPeer(const Addresses& addresses, bool best)
-      : locks_(interlock::connect(url_of(addresses))), best_(best), memory_(addresses.empty()) {}
+  InterlockPeer(const Addresses& addresses, bool best, bool has_best = true)
+      : locks_(interlock::connect(url_of(addresses))),
+        best_(best),
+        has_best_(has_best),
+        memory_(addresses.empty()) {}
 
   [[nodiscard]] std::string version() const override { return "interlock " INTERLOCK_VERSION; }
   [[nodiscard]] std::string settings() const override {
     return best_ ? "coroutines where several work at once" : "a thread per worker";
   }
-  [[nodiscard]] bool has_best() const override { return true; }
+  [[nodiscard]] bool has_best() const override { return has_best_; }
   [[nodiscard]] int batch() const override { return memory_ ? 10 : 1; }
 
   std::unique_ptr<Lock> lock(const std::string& name, std::chrono::milliseconds ttl) override {
-    return std::make_unique<Own>(locks_, name, ttl);
+    return std::make_unique<OwnLock>(locks_, name, ttl);
   }
 
   bool without_threads(const Work& work, std::vector<Rounds>& workers) override {
@@ -94,6 +97,7 @@ class InterlockPeer final : public Peer {
  private:
   Client locks_;
   bool best_;
+  bool has_best_;
   bool memory_;
 };
 
@@ -103,8 +107,8 @@ std::unique_ptr<Peer> interlock_peer(const Addresses& addresses, bool best) {
   return std::make_unique<InterlockPeer>(addresses, best);
 }
 
-std::unique_ptr<Peer> interlock_lease_peer(const Addresses& addresses, bool best) {
-  return std::make_unique<InterlockPeer>(Addresses{addresses.at(0) + "?mode=lease"}, best);
+std::unique_ptr<Peer> interlock_lease_peer(const Addresses& addresses, bool /*best*/) {
+  return std::make_unique<InterlockPeer>(Addresses{addresses.at(0) + "?mode=lease"}, true, false);
 }
 
 }  // namespace peers

@@ -8,9 +8,9 @@ namespace peers {
 
 namespace {
 
-class Own final : public Lock {
+class BareSession final : public Lock {
  public:
-  Own(const std::string& url, const std::string& name)
+  BareSession(const std::string& url, const std::string& name)
       : server_(url),
         key_(std::to_string(static_cast<std::int64_t>(std::hash<std::string>{}(name)))) {}
 
@@ -44,7 +44,7 @@ class PostgresPeer final : public Peer {
     return work.workers > 90 ? "needs a connection for each waiter" : "";
   }
   std::unique_ptr<Lock> lock(const std::string& name, std::chrono::milliseconds /*ttl*/) override {
-    return std::make_unique<Own>(url_, name);
+    return std::make_unique<BareSession>(url_, name);
   }
 
  private:

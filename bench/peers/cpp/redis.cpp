@@ -11,9 +11,9 @@ namespace peers {
 
 namespace {
 
-class Own final : public Lock {
+class BareLock final : public Lock {
  public:
-  Own(int port, std::string name, std::chrono::milliseconds ttl, std::string token)
+  BareLock(int port, std::string name, std::chrono::milliseconds ttl, std::string token)
       : server_(port),
         name_(std::move(name)),
         ttl_(std::to_string(ttl.count())),
@@ -51,8 +51,8 @@ class RedisPeer final : public Peer {
     return work.shared > 0 ? "has no shared form" : "";
   }
   std::unique_ptr<Lock> lock(const std::string& name, std::chrono::milliseconds ttl) override {
-    return std::make_unique<Own>(port_, "bare:" + name, ttl,
-                                 std::to_string(::getpid()) + "-" + std::to_string(++made_));
+    return std::make_unique<BareLock>(port_, "bare:" + name, ttl,
+                                      std::to_string(::getpid()) + "-" + std::to_string(++made_));
   }
 
  private:
