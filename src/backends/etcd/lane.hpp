@@ -1,46 +1,70 @@
-// Keeps those who ask for the same resource, one after the other and without waiting for the answer,
-// in that order: etcd serves the requests of one connection in any.
+// Keeps those who ask for the same resource without waiting for the answer in the order in which they
+// ask: etcd serves the requests of one connection in any. One of them is on its way at a time.
+//
+//     the one before | one that waits here
+//     --------------|------------------------------------------------------------------
+//     was answered   | is next: it goes; later: it is told that it waits
+//     was not        | goes, and so do all others: nobody waits for others' time limits
+//
+// Whoever was told that it waits is woken when it is next, and asks again. So however long the lane
+// is, no call takes longer than what it takes etcd to answer one.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
+
+#include "interlock/backend.hpp"
 
 namespace interlock::etcd {
 
 /// Thread-safe.
 class Lane {
  public:
-  /// Goes now, or when those before it have left.
-  void enter(const std::string& resource, std::function<void()> go) {
-    {
-      const std::lock_guard lock(mutex_);
-      const auto [it, free] = waiting_.try_emplace(resource);
-      if (!free) return it->second.push_back(std::move(go));
-    }
-    go();
-  }
-  /// Whoever entered has arrived.
-  void leave(const std::string& resource) {
-    std::function<void()> next;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto it = waiting_.find(resource);
-      if (it->second.empty()) {
-        waiting_.erase(it);
-        return;
-      }
-      next = std::move(it->second.front());
-      it->second.pop_front();
-    }
-    next();
-  }
+  /// One of the two is called, or neither, if nobody wants the answer any more.
+  struct Ask {
+    std::function<void()> go;
+    std::function<void(std::uint32_t)>
+        wait;  ///< answers that it waits behind so many, or some more
+  };
+
+  explicit Lane(std::function<void(const Owner&)> wake) : wake_(std::move(wake)) {}
+
+  void enter(const std::string& resource, const Owner& owner, Ask ask);
+  [[nodiscard]] bool knows(const Owner& owner) const;
+  /// It has its answer, or is not wanted any more.
+  void leave(const Owner& owner, bool answered);
 
  private:
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::deque<std::function<void()>>> waiting_;
+  enum class Turn { waits, first, let_through };
+  struct Place {
+    std::string resource;
+    std::uint32_t number = 0;
+    Turn turn = Turn::waits;
+    Ask ask{};  ///< if it has not been told anything yet
+  };
+  struct Line {
+    std::uint32_t entered = 0;                        ///< numbers given out
+    std::deque<std::pair<std::uint32_t, Owner>> all;  ///< some may have left
+    std::vector<Owner> asking;                        ///< the same
+  };
+  using Lines = std::unordered_map<std::string, Line>;
+  using Work = std::vector<std::function<void()>>;
+
+  Place* waiting(std::uint32_t number, const Owner& owner);
+  /// It is its turn: what to do then.
+  std::function<void()> call(Place& place, Turn turn, const Owner& owner);
+  Work next(Lines::iterator line);
+  Work let_all_through(Lines::iterator line);
+
+  const std::function<void(const Owner&)> wake_;
+  mutable std::mutex mutex_;
+  std::unordered_map<Owner, Place> places_;
+  Lines lines_;  ///< where somebody is on its way
 };
 
 }  // namespace interlock::etcd

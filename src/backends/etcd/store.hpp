@@ -55,7 +55,7 @@ class Store final : public Backend {
 
   // store_acquire.cpp
   void begin(const AskPtr& ask, Call call);
-  void leave_lane(Ask& ask);
+  void leave_lane(Ask& ask, bool answered);
   void take_or_queue(const AskPtr& ask, Call call);
   void still_in_line(const AskPtr& ask, const Wait& wait, Call call);
   [[nodiscard]] std::vector<wire::Compare> same(const Wait& wait) const;
@@ -140,7 +140,7 @@ class Store final : public Backend {
   Chairs chairs_;
   const std::string recall_key_ = keys_.recall(chairs_.client());
   std::atomic<std::int64_t> recalled_ = 0;  ///< the revision of the last recall, as far as known
-  Lane lane_;
+  Lane lane_{[this](const Owner& owner) { sink_(owner); }};
   Rpc rpc_;
   Bundler bundler_{rpc_};
   Leases leases_;

@@ -182,18 +182,25 @@ void Store::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
 }
 
 void Store::begin(const AskPtr& ask, Call call) {
-  const bool simple = !wide(ask->claim) && ask->claim.instead_of.empty();
-  if (ask->queue && simple && !call.caller_waits && !ask->in_lane &&
-      !book_.knows(ask->claim.owner)) {
-    return lane_.enter(ask->claim.parts.front().resource, [this, ask, call] {
+  const auto& claim = ask->claim;
+  const bool simple = !wide(claim) && claim.instead_of.empty();
+  const bool may_be_overtaken = ask->queue && simple && !call.caller_waits;
+  if (!ask->in_lane && !book_.knows(claim.owner) &&
+      (may_be_overtaken || lane_.knows(claim.owner))) {
+    call.caller_waits = false;  // another thread may bring the answer
+    const auto go = [this, ask, call] {
       ask->in_lane = true;
       // Until it has its answer: whatever that takes, nobody of the lane comes between.
       ask->reply = [this, in_lane = ask.get(), reply = std::move(ask->reply)](Answer answer) {
-        leave_lane(*in_lane);
+        leave_lane(*in_lane, answer.verdict != Verdict::unknown);
         reply(std::move(answer));
       };
       begin(ask, call);
-    });
+    };
+    const auto wait = [ask](std::uint32_t behind) {
+      ask->reply({.verdict = Verdict::queued, .place = behind});
+    };
+    return lane_.enter(claim.parts.front().resource, claim.owner, {go, wait});
   }
   const auto go = [this, ask, simple](const Leases::Got& got, Call now_on) {
     if (got.failure) return failed(ask, *got.failure, now_on);
@@ -201,7 +208,7 @@ void Store::begin(const AskPtr& ask, Call call) {
     const auto& owner = ask->claim.owner;
     if (book_.take_doubt(owner) || ask->in_doubt) return recall_and_decide(ask, now_on);
     if (const auto wait = ask->queue ? book_.wait(owner, BootClock::now()) : std::nullopt) {
-      leave_lane(*ask);
+      leave_lane(*ask, true);
       return still_in_line(ask, *wait, now_on);
     }
     if (!simple) return look(ask, now_on);
@@ -215,8 +222,8 @@ void Store::begin(const AskPtr& ask, Call call) {
   leases_.for_holder(ask->claim.ttl, call, go);
 }
 
-void Store::leave_lane(Ask& ask) {
-  if (std::exchange(ask.in_lane, false)) lane_.leave(ask.claim.parts.front().resource);
+void Store::leave_lane(Ask& ask, bool answered) {
+  if (std::exchange(ask.in_lane, false)) lane_.leave(ask.claim.owner, answered);
 }
 
 // The short way: nobody is there, and it is ours. Else we are in line by the time we know.

@@ -1,0 +1,92 @@
+#include "backends/etcd/lane.hpp"
+
+#include <utility>
+
+namespace interlock::etcd {
+
+void Lane::enter(const std::string& resource, const Owner& owner, Ask ask) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [it, here] = places_.try_emplace(owner);
+    auto& place = it->second;
+    if (here) {
+      place.resource = resource;
+      const auto [line, free] = lines_.try_emplace(resource);
+      place.number = line->second.entered++;
+      if (free) {
+        place.turn = Turn::first;
+      } else {
+        line->second.all.emplace_back(place.number, owner);
+      }
+    }
+    if (place.turn == Turn::waits) {
+      place.ask = std::move(ask);
+      lines_.at(place.resource).asking.push_back(owner);
+      return;
+    }
+  }
+  ask.go();
+}
+
+bool Lane::knows(const Owner& owner) const {
+  const std::lock_guard lock(mutex_);
+  return places_.contains(owner);
+}
+
+void Lane::leave(const Owner& owner, bool answered) {
+  Work work;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = places_.find(owner);
+    if (it == places_.end()) return;
+    const auto place = std::move(it->second);
+    places_.erase(it);
+    if (place.turn != Turn::first) return;
+    const auto line = lines_.find(place.resource);
+    work = answered ? next(line) : let_all_through(line);
+  }
+  for (const auto& one : work) one();
+}
+
+Lane::Place* Lane::waiting(std::uint32_t number, const Owner& owner) {
+  const auto it = places_.find(owner);
+  return it != places_.end() && it->second.number == number ? &it->second : nullptr;
+}
+
+std::function<void()> Lane::call(Place& place, Turn turn, const Owner& owner) {
+  place.turn = turn;
+  if (auto ask = std::exchange(place.ask, {}); ask.go) return ask.go;
+  return [this, owner] { wake_(owner); };
+}
+
+Lane::Work Lane::next(Lines::iterator line) {
+  auto& all = line->second.all;
+  while (!all.empty() && waiting(all.front().first, all.front().second) == nullptr) all.pop_front();
+  if (all.empty()) {
+    lines_.erase(line);
+    return {};
+  }
+  const auto [first, next_owner] = std::move(all.front());
+  all.pop_front();
+  Work work{call(places_.at(next_owner), Turn::first, next_owner)};
+  for (const auto& owner : std::exchange(line->second.asking, {})) {
+    const auto it = places_.find(owner);
+    if (it == places_.end()) continue;
+    if (auto ask = std::exchange(it->second.ask, {}); ask.wait)
+      work.push_back(
+          [wait = std::move(ask.wait), behind = it->second.number - first] { wait(behind); });
+  }
+  return work;
+}
+
+Lane::Work Lane::let_all_through(Lines::iterator line) {
+  Work work;
+  for (const auto& [number, owner] : line->second.all) {
+    if (auto* place = waiting(number, owner))
+      work.push_back(call(*place, Turn::let_through, owner));
+  }
+  lines_.erase(line);
+  return work;
+}
+
+}  // namespace interlock::etcd
