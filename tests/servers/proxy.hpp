@@ -13,6 +13,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <list>
@@ -99,6 +100,10 @@ class Proxy {
   void swallow(Way way) {
     order([&] { rules_.at(way).swallowed = true; });
   }
+  /// Everything takes so long this way, one after the other.
+  void slow(Way way, std::chrono::milliseconds each) {
+    order([&] { rules_.at(way).pause = each; });
+  }
   /// All is well again.
   void flow() {
     order([this] { rules_ = {}; });
@@ -121,6 +126,7 @@ class Proxy {
     int drops = 0;
     bool stalled = false;
     bool swallowed = false;
+    std::chrono::milliseconds pause{};
   };
   struct Pair {
     int client;
@@ -180,6 +186,7 @@ class Proxy {
     }
     std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
     auto& rules = rules_.at(way);
+    std::this_thread::sleep_for(rules.pause);
     if (rules.swallowed || (pair.deaf && pair.to == to)) return;
     if (!rules.kept.empty() && bytes.find(rules.kept) != std::string_view::npos) {
       rules.kept.clear();

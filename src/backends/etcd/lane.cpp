@@ -24,6 +24,7 @@ void Lane::enter(const std::string& resource, const Owner& owner, Ask ask) {
       lines_.at(place.resource).asking.push_back(owner);
       return;
     }
+    place.on_its_way = true;
   }
   ask.go();
 }
@@ -33,12 +34,16 @@ bool Lane::knows(const Owner& owner) const {
   return places_.contains(owner);
 }
 
-void Lane::leave(const Owner& owner, bool answered) {
+void Lane::leave(const Owner& owner, bool answered) { leave(owner, answered, true); }
+
+void Lane::drop(const Owner& owner) { leave(owner, true, false); }
+
+void Lane::leave(const Owner& owner, bool answered, bool on_its_way) {
   Work work;
   {
     const std::lock_guard lock(mutex_);
     const auto it = places_.find(owner);
-    if (it == places_.end()) return;
+    if (it == places_.end() || it->second.on_its_way != on_its_way) return;
     const auto place = std::move(it->second);
     places_.erase(it);
     if (place.turn != Turn::first) return;
@@ -55,7 +60,9 @@ Lane::Place* Lane::waiting(std::uint32_t number, const Owner& owner) {
 
 std::function<void()> Lane::call(Place& place, Turn turn, const Owner& owner) {
   place.turn = turn;
-  if (auto ask = std::exchange(place.ask, {}); ask.go) return ask.go;
+  auto ask = std::exchange(place.ask, {});
+  place.on_its_way = ask.go != nullptr;
+  if (place.on_its_way) return ask.go;
   return [this, owner] { wake_(owner); };
 }
 

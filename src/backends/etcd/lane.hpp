@@ -36,8 +36,11 @@ class Lane {
 
   void enter(const std::string& resource, const Owner& owner, Ask ask);
   [[nodiscard]] bool knows(const Owner& owner) const;
-  /// It has its answer, or is not wanted any more.
+  /// Whoever went has its answer, or there will be none.
   void leave(const Owner& owner, bool answered);
+  /// It is not wanted any more. If it is on its way, that does not mean that etcd answers: it leaves
+  /// when that is known.
+  void drop(const Owner& owner);
 
  private:
   enum class Turn { waits, first, let_through };
@@ -45,6 +48,7 @@ class Lane {
     std::string resource;
     std::uint32_t number = 0;
     Turn turn = Turn::waits;
+    bool on_its_way = false;
     Ask ask{};  ///< if it has not been told anything yet
   };
   struct Line {
@@ -58,6 +62,7 @@ class Lane {
   Place* waiting(std::uint32_t number, const Owner& owner);
   /// It is its turn: what to do then.
   std::function<void()> call(Place& place, Turn turn, const Owner& owner);
+  void leave(const Owner& owner, bool answered, bool on_its_way);
   Work next(Lines::iterator line);
   Work let_all_through(Lines::iterator line);
 

@@ -219,7 +219,7 @@ void Store::renew_hold(const AskPtr& ask, const Hold& hold, Call call) {
 // A key and when it was made are this owner's alone: nothing of anybody else can be meant.
 void Store::release(const Claim& claim, Call call, Reply reply) {
   const auto ask = make_ask(claim, false, call, std::move(reply));
-  lane_.leave(claim.owner, true);
+  lane_.drop(claim.owner);
   give_back(ask, call);
 }
 
