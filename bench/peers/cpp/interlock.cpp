@@ -48,7 +48,7 @@ Detached go_round(interlock::RwLock lock, Rounds& rounds, std::latch& done) {
     Lease lease = co_await (rounds.shared() ? lock.reader() : lock.writer()).async_acquire();
     rounds.enter(rounds.shared() ? 0 : fence_of(lease));
     rounds.leave();
-    co_await lease.async_release();
+    (void)co_await lease.async_release();
     rounds.done();
   }
   done.count_down();
