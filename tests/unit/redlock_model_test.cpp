@@ -131,7 +131,7 @@ class Search {
       Traits traits{static_cast<std::uint8_t>(client.step == Step::idle), client.fence,
                     client.before, static_cast<std::uint8_t>(client.step)};
       for (std::size_t n = 0; n < kMostNodes; ++n) {
-        traits[4 + n] = static_cast<std::uint8_t>(client.number[n] << 4U |
+        traits[4 + n] = static_cast<std::uint8_t>(static_cast<unsigned>(client.number[n]) << 4U |
                                                   static_cast<unsigned>(client.first[n]) << 2U |
                                                   static_cast<unsigned>(client.second[n]));
       }

@@ -185,8 +185,9 @@ void Store::begin(const AskPtr& ask, Call call) {
   const auto& claim = ask->claim;
   const bool simple = !wide(claim) && claim.instead_of.empty();
   const bool may_be_overtaken = ask->queue && simple && !call.caller_waits;
-  if (!ask->in_lane && !book_.knows(claim.owner) &&
-      (may_be_overtaken || lane_.knows(claim.owner))) {
+  if (!ask->in_lane && book_.knows(claim.owner)) {
+    lane_.drop(claim.owner);  // an earlier call of its own was answered late
+  } else if (!ask->in_lane && (may_be_overtaken || lane_.knows(claim.owner))) {
     call.caller_waits = false;  // another thread may bring the answer
     const auto go = [this, ask, call] {
       ask->in_lane = true;
