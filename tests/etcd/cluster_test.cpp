@@ -145,9 +145,9 @@ TEST_F(Cluster, NobodyOverlapsWhileLeadersAreStopped) {
 
 TEST_F(Cluster, NobodyOverlapsWhileTheMajorityIsAway) {
   nobody_overlaps([&] {
-    for (const std::size_t i : {0, 1}) members()[i]->process().signal(SIGSTOP);
+    for (const std::size_t i : {0U, 1U}) members()[i]->process().signal(SIGSTOP);
     std::this_thread::sleep_for(6s);  // leases end meanwhile
-    for (const std::size_t i : {0, 1}) members()[i]->process().signal(SIGCONT);
+    for (const std::size_t i : {0U, 1U}) members()[i]->process().signal(SIGCONT);
   });
 }
 

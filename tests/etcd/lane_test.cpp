@@ -33,14 +33,14 @@ class Lanes : public testing::Test {
 };
 
 TEST_F(Lanes, OneGoesAndOthersAreToldToWaitAsSoonAsItIsAnswered) {
-  for (const std::uint64_t who : {1, 2, 3, 4}) enter(who);
+  for (const std::uint64_t who : {1U, 2U, 3U, 4U}) enter(who);
   EXPECT_EQ(said(), (Said{"1 goes"}));
   leave(1);
   EXPECT_EQ(said(), (Said{"2 goes", "3 waits behind 1", "4 waits behind 2"}));
 }
 
 TEST_F(Lanes, WhoeverWasToldToWaitIsWokenAndThenGoes) {
-  for (const std::uint64_t who : {1, 2, 3, 4}) enter(who);
+  for (const std::uint64_t who : {1U, 2U, 3U, 4U}) enter(who);
   leave(1);
   leave(2);
   EXPECT_EQ(said().back(), "3 is woken");
@@ -55,14 +55,14 @@ TEST_F(Lanes, WhoeverWasToldToWaitIsWokenAndThenGoes) {
 }
 
 TEST_F(Lanes, WhoeverIsNotWantedAnyMoreIsPassedOver) {
-  for (const std::uint64_t who : {1, 2, 3}) enter(who);
+  for (const std::uint64_t who : {1U, 2U, 3U}) enter(who);
   drop(2);
   leave(1);
   EXPECT_EQ(said(), (Said{"1 goes", "3 goes"}));
 }
 
 TEST_F(Lanes, WhoeverIsNextAndNotWantedAnyMoreStopsNobody) {
-  for (const std::uint64_t who : {1, 2, 3, 4}) enter(who);
+  for (const std::uint64_t who : {1U, 2U, 3U, 4U}) enter(who);
   leave(1);
   leave(2);
   EXPECT_EQ(said().back(), "3 is woken");
@@ -71,7 +71,7 @@ TEST_F(Lanes, WhoeverIsNextAndNotWantedAnyMoreStopsNobody) {
 }
 
 TEST_F(Lanes, WhoeverIsOnItsWayAndNotWantedAnyMoreIsWaitedFor) {
-  for (const std::uint64_t who : {1, 2, 3}) enter(who);
+  for (const std::uint64_t who : {1U, 2U, 3U}) enter(who);
   drop(1);
   EXPECT_EQ(said(), (Said{"1 goes"}));
   leave(1, false);
@@ -79,7 +79,7 @@ TEST_F(Lanes, WhoeverIsOnItsWayAndNotWantedAnyMoreIsWaitedFor) {
 }
 
 TEST_F(Lanes, WhoeverComesBackIsTheLast) {
-  for (const std::uint64_t who : {1, 2, 3}) enter(who);
+  for (const std::uint64_t who : {1U, 2U, 3U}) enter(who);
   drop(2);
   enter(2);
   leave(1);
@@ -88,7 +88,7 @@ TEST_F(Lanes, WhoeverComesBackIsTheLast) {
 }
 
 TEST_F(Lanes, WithoutAnAnswerAllGo) {
-  for (const std::uint64_t who : {1, 2, 3}) enter(who);
+  for (const std::uint64_t who : {1U, 2U, 3U}) enter(who);
   leave(1);
   (void)said();
   enter(4);
