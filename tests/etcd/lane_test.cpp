@@ -19,8 +19,9 @@ class Lanes : public testing::Test {
                        said_.push_back(name + " waits behind " + std::to_string(behind));
                      }});
   }
-  void leave(std::uint64_t who, bool answered = true) {
-    lane_.leave({.high = 0, .low = who}, answered);
+  using Left = etcd::Lane::Left;
+  void leave(std::uint64_t who, Left how = Left::answered) {
+    lane_.leave({.high = 0, .low = who}, how);
   }
   void drop(std::uint64_t who) { lane_.drop({.high = 0, .low = who}); }
   using Said = std::vector<std::string>;
@@ -74,7 +75,7 @@ TEST_F(Lanes, WhoeverIsOnItsWayAndNotWantedAnyMoreIsWaitedFor) {
   for (const std::uint64_t who : {1U, 2U, 3U}) enter(who);
   drop(1);
   EXPECT_EQ(said(), (Said{"1 goes"}));
-  leave(1, false);
+  leave(1, Left::unanswered);
   EXPECT_EQ(said(), (Said{"2 goes", "3 goes"}));
 }
 
@@ -92,17 +93,25 @@ TEST_F(Lanes, WithoutAnAnswerAllGo) {
   leave(1);
   (void)said();
   enter(4);
-  leave(2, false);
+  leave(2, Left::unanswered);
   EXPECT_EQ(said(), (Said{"3 is woken", "4 goes"}));
   enter(3);
   enter(5);
   EXPECT_EQ(said(), (Said{"3 goes", "5 goes"}));
-  leave(3, false);
-  leave(4, false);
+  leave(3, Left::unanswered);
+  leave(4, Left::unanswered);
   enter(6);
   EXPECT_EQ(said(), Said{});
   leave(5);
   EXPECT_EQ(said(), (Said{"6 goes"}));
+}
+
+TEST_F(Lanes, WhoeverHadNoTimeSaysNothingOfEtcd) {
+  for (const std::uint64_t who : {1U, 2U, 3U}) enter(who);
+  leave(1, Left::early);
+  EXPECT_EQ(said(), (Said{"1 goes", "2 goes"}));
+  leave(2);
+  EXPECT_EQ(said(), (Said{"3 goes"}));
 }
 
 class LongLane : public EtcdTest<servers::EtcdServer> {};

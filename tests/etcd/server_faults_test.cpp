@@ -304,6 +304,11 @@ TEST_F(ServerFaults, AForeignValueHidesNoOtherLock) {
   };
   expect_told([&] { static_cast<void>(locks.inspect({.resources = {"broken"}})); });
   expect_told([&] { static_cast<void>(Mutex(locks, "broken").try_acquire()); });
+  // Nor does it leave anybody in line who was told so.
+  static_cast<void>(queue_up(Mutex(locks, "r")));
+  expect_told([&] { static_cast<void>(Mutex(locks, "broken").acquire()); });
+  servers().ctl({"del", "interlock/broken\thx"});
+  EXPECT_TRUE(Mutex(locks, "broken").try_acquire());
 }
 
 TEST_F(ServerFaults, AnIdleStoreIsEmpty) {

@@ -12,6 +12,29 @@ auto find(Map& map, const Owner& owner) {
 
 }  // namespace
 
+Book::CallOf Book::begin_call(const Owner& owner) {
+  const auto number = ++calls_begun_;
+  calls_[owner] = number;
+  const auto end = [this, owner, number](void*) {
+    const std::lock_guard lock(mutex_);
+    const auto it = calls_.find(owner);
+    if (it != calls_.end() && it->second == number) calls_.erase(it);
+  };
+  return {owner, number, std::shared_ptr<void>(this, end)};
+}
+
+std::pair<Book::CallOf, bool> Book::begin(const Owner& owner) {
+  const std::lock_guard lock(mutex_);
+  const bool another = calls_.contains(owner);
+  return {begin_call(owner), another};
+}
+
+bool Book::is_last(const CallOf& call) const {
+  const std::lock_guard lock(mutex_);
+  const auto* found = find(calls_, call.owner);
+  return found != nullptr && *found == call.number;
+}
+
 void Book::put(Hold hold) {
   const std::lock_guard lock(mutex_);
   const auto owner = hold.claim.owner;
@@ -35,7 +58,7 @@ std::optional<Hold> Book::hold(const Owner& owner) const {
 
 bool Book::knows(const Owner& owner) const {
   const std::lock_guard lock(mutex_);
-  return waits_.contains(owner) || doubts_.contains(owner);
+  return holds_.contains(owner) || waits_.contains(owner) || doubts_.contains(owner);
 }
 
 std::optional<Wait> Book::wait(const Owner& owner, TimePoint now) {
@@ -81,15 +104,15 @@ Book::Due Book::due(TimePoint now, Duration silence) {
     return over;
   });
   std::erase_if(waits_, [&](auto& item) {
-    const bool silent = item.second.asked + silence < now;
-    if (silent) due.silent.push_back(std::move(item.second.claim));
+    const bool silent = item.second.asked + silence < now && !calls_.contains(item.first);
+    if (silent) due.silent.push_back({std::move(item.second.claim), begin_call(item.first)});
     return silent;
   });
   std::erase_if(doubts_, [&](auto& item) {
     // One that is known to be there is looked after as such.
     const bool over = item.second.look_again < now && !waits_.contains(item.first) &&
-                      !holds_.contains(item.first);
-    if (over) due.in_doubt.push_back(std::move(item.second.claim));
+                      !holds_.contains(item.first) && !calls_.contains(item.first);
+    if (over) due.in_doubt.push_back({std::move(item.second.claim), begin_call(item.first)});
     return over;
   });
   return due;

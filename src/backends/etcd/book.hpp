@@ -2,9 +2,11 @@
 // of them has to be cleaned up because nobody asks for it any more.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "interlock/claim.hpp"
@@ -45,10 +47,21 @@ struct Wait {
 /// Thread-safe.
 class Book {
  public:
+  /// A call for an owner, to acquire or to clean up, until it has its answer. If another one begins
+  /// before that, this one changes nothing any more.
+  struct CallOf {
+    Owner owner{};
+    std::uint64_t number = 0;
+    std::shared_ptr<void> under_way{};  ///< whoever has this, answers
+  };
+  /// And whether there is another one without an answer.
+  [[nodiscard]] std::pair<CallOf, bool> begin(const Owner& owner);
+  [[nodiscard]] bool is_last(const CallOf& call) const;
+
   void put(Hold hold);
   void put(Wait wait);
   [[nodiscard]] std::optional<Hold> hold(const Owner& owner) const;
-  /// In line, or in doubt.
+  /// Held, in line, or in doubt.
   [[nodiscard]] bool knows(const Owner& owner) const;
   /// And notes that it asked.
   [[nodiscard]] std::optional<Wait> wait(const Owner& owner, TimePoint now);
@@ -63,11 +76,15 @@ class Book {
   [[nodiscard]] std::vector<Owner> on_lease(std::int64_t lease) const;
 
   struct Due {
-    std::vector<Hold> holds{};      ///< not renewed in time
-    std::vector<Claim> silent{};    ///< in line
-    std::vector<Claim> in_doubt{};  ///< and not known to be there
+    std::vector<Hold> holds{};  ///< not renewed in time
+    struct Tidy {
+      Claim claim;
+      CallOf call;
+    };
+    std::vector<Tidy> silent{};    ///< in line
+    std::vector<Tidy> in_doubt{};  ///< and not known to be there
   };
-  /// Takes out what has to be cleaned up.
+  /// Takes out what has to be cleaned up, unless somebody asks for it just now.
   Due due(TimePoint now, Duration silence);
 
  private:
@@ -75,7 +92,11 @@ class Book {
     Claim claim;
     TimePoint look_again;
   };
+  [[nodiscard]] CallOf begin_call(const Owner& owner);
+
   mutable std::mutex mutex_;
+  std::uint64_t calls_begun_ = 0;
+  std::unordered_map<Owner, std::uint64_t> calls_;  ///< the last one, if it has no answer yet
   std::unordered_map<Owner, Hold> holds_;
   std::unordered_map<Owner, Wait> waits_;
   std::unordered_map<Owner, Doubt> doubts_;

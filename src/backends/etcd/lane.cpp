@@ -34,11 +34,11 @@ bool Lane::knows(const Owner& owner) const {
   return places_.contains(owner);
 }
 
-void Lane::leave(const Owner& owner, bool answered) { leave(owner, answered, true); }
+void Lane::leave(const Owner& owner, Left how) { leave(owner, how, true); }
 
-void Lane::drop(const Owner& owner) { leave(owner, true, false); }
+void Lane::drop(const Owner& owner) { leave(owner, Left::answered, false); }
 
-void Lane::leave(const Owner& owner, bool answered, bool on_its_way) {
+void Lane::leave(const Owner& owner, Left how, bool on_its_way) {
   Work work;
   {
     const std::lock_guard lock(mutex_);
@@ -48,7 +48,7 @@ void Lane::leave(const Owner& owner, bool answered, bool on_its_way) {
     places_.erase(it);
     if (place.turn != Turn::first) return;
     const auto line = lines_.find(place.resource);
-    work = answered ? next(line) : let_all_through(line);
+    work = how == Left::unanswered ? let_all_through(line) : next(line, how == Left::answered);
   }
   for (const auto& one : work) one();
 }
@@ -66,7 +66,7 @@ std::function<void()> Lane::call(Place& place, Turn turn, const Owner& owner) {
   return [this, owner] { wake_(owner); };
 }
 
-Lane::Work Lane::next(Lines::iterator line) {
+Lane::Work Lane::next(Lines::iterator line, bool tell) {
   auto& all = line->second.all;
   while (!all.empty() && waiting(all.front().first, all.front().second) == nullptr) all.pop_front();
   if (all.empty()) {
@@ -76,6 +76,7 @@ Lane::Work Lane::next(Lines::iterator line) {
   const auto [first, next_owner] = std::move(all.front());
   all.pop_front();
   Work work{call(places_.at(next_owner), Turn::first, next_owner)};
+  if (!tell) return work;
   for (const auto& owner : std::exchange(line->second.asking, {})) {
     const auto it = places_.find(owner);
     if (it == places_.end()) continue;

@@ -1,10 +1,11 @@
 // Keeps those who ask for the same resource without waiting for the answer in the order in which they
 // ask: etcd serves the requests of one connection in any. One of them is on its way at a time.
 //
-//     the one before | one that waits here
-//     --------------|------------------------------------------------------------------
-//     was answered   | is next: it goes; later: it is told that it waits
-//     was not        | goes, and so do all others: nobody waits for others' time limits
+//     the one before   | one that waits here
+//     -----------------|------------------------------------------------------------------
+//     was answered     | is next: it goes; later: it is told that it waits
+//     had no time      | is next: it goes; later: nobody knows yet whether etcd answers
+//     was not answered | goes, and so do all others: nobody waits for others' time limits
 //
 // Whoever was told that it waits is woken when it is next, and asks again. So however long the lane
 // is, no call takes longer than what it takes etcd to answer one.
@@ -36,8 +37,9 @@ class Lane {
 
   void enter(const std::string& resource, const Owner& owner, Ask ask);
   [[nodiscard]] bool knows(const Owner& owner) const;
-  /// Whoever went has its answer, or there will be none.
-  void leave(const Owner& owner, bool answered);
+  enum class Left { answered, early, unanswered };
+  /// Whoever went has its answer, or there will be none. `early`: its own time was over.
+  void leave(const Owner& owner, Left how);
   /// It is not wanted any more. If it is on its way, that does not mean that etcd answers: it leaves
   /// when that is known.
   void drop(const Owner& owner);
@@ -62,8 +64,8 @@ class Lane {
   Place* waiting(std::uint32_t number, const Owner& owner);
   /// It is its turn: what to do then.
   std::function<void()> call(Place& place, Turn turn, const Owner& owner);
-  void leave(const Owner& owner, bool answered, bool on_its_way);
-  Work next(Lines::iterator line);
+  void leave(const Owner& owner, Left how, bool on_its_way);
+  Work next(Lines::iterator line, bool tell);
   Work let_all_through(Lines::iterator line);
 
   const std::function<void(const Owner&)> wake_;

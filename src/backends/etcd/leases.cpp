@@ -13,7 +13,6 @@ constexpr std::int64_t kShortest = 10;
 constexpr Duration kIdle = std::chrono::minutes(2);
 
 constexpr std::int64_t kWaiterSeconds = std::chrono::floor<seconds>(Leases::kWaiters).count();
-constexpr Duration kWaiterNeeds = Leases::kWaiters / 2;
 
 // 10, 15, 20, 30, 40, 60, 80, … seconds: few lengths, each at least half as long again as the TTL.
 std::int64_t length_for(Duration ttl) {
@@ -33,19 +32,20 @@ void Leases::for_holder(Duration ttl, Call call, Use use) {
 }
 
 void Leases::for_waiter(Call call, Use use) {
-  get(kWaiterSeconds, kWaiterNeeds, call, std::move(use));
+  get(kWaiterSeconds, Leases::kWaiters, call, std::move(use));
 }
 
 LeaseId Leases::at_hand(std::int64_t length, Duration ttl) {
   const auto now = BootClock::now();
   auto& lease = leases_[length];
   lease.used = now;
-  return now + ttl < lease.until ? lease.id : 0;
+  // Places in line are on the waiters' one: it stays in use, if etcd still knows it.
+  return length == kWaiterSeconds || now + ttl < lease.until ? lease.id : 0;
 }
 
 LeaseId Leases::waiters() {
   const std::lock_guard lock(mutex_);
-  return at_hand(kWaiterSeconds, kWaiterNeeds);
+  return at_hand(kWaiterSeconds, Leases::kWaiters);
 }
 
 void Leases::get(std::int64_t length, Duration ttl, Call call, Use use) {
@@ -93,10 +93,20 @@ void Leases::granted(std::int64_t length, TimePoint sent,
   use({.id = outcome.response.id(), .failure = outcome.failure}, call);
 }
 
-void Leases::forget(LeaseId id) {
+// Those whose time is over; if there are none, all but the waiters', with which they would lose their
+// places; or else that one, too.
+void Leases::forget_one_of(const std::vector<LeaseId>& ids, bool again) {
   const std::lock_guard lock(mutex_);
+  const auto now = BootClock::now();
+  std::vector<std::pair<std::int64_t, Lease*>> used;
   for (auto& [length, lease] : leases_) {
-    if (lease.id == id) lease.id = 0;
+    if (lease.id != 0 && std::find(ids.begin(), ids.end(), lease.id) != ids.end())
+      used.emplace_back(length, &lease);
+  }
+  const auto over = [now](const auto& item) { return item.second->until < now; };
+  const bool one_is_over = std::any_of(used.begin(), used.end(), over);
+  for (const auto& item : used) {
+    if (one_is_over ? over(item) : again || item.first != kWaiterSeconds) item.second->id = 0;
   }
 }
 

@@ -36,8 +36,8 @@ class Leases {
   /// The waiters' lease if there is one, and it is used now; 0 otherwise.
   LeaseId waiters();
 
-  /// etcd does not know it.
-  void forget(LeaseId id);
+  /// etcd does not know one of these. (`again`: it was none of those that were given up then.)
+  void forget_one_of(const std::vector<LeaseId>& ids, bool again);
   /// Keeps alive what is in use.
   void tick();
 

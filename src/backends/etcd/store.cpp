@@ -59,16 +59,18 @@ Store::Store(Settings settings)
 Store::~Store() { rpc_.stop(); }
 
 Store::AskPtr Store::make_ask(const Claim& claim, bool queue, Call& call, Reply reply) const {
-  call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
+  const auto enough = BootClock::now() + traits_.call_timeout;
   auto ask = std::make_shared<Ask>(Ask{.claim = claim, .queue = queue, .reply = std::move(reply)});
+  ask->cut_short = call.deadline < enough;
+  call.deadline = std::min(call.deadline, enough);
   if (!ask->claim.who) ask->claim.who = std::make_shared<const Who>();
   return ask;
 }
 
 void Store::failed(const AskPtr& ask, const Failure& failure, Call call) {
   if (failure.kind == Failure::Kind::no_lease) {
-    for (const auto lease : {ask->lease, ask->waiters_lease, ask->recalls_lease})
-      leases_.forget(lease);
+    leases_.forget_one_of({ask->lease, ask->recalls_lease, ask->waiters_lease},
+                          ask->leases_lost > 0);
     if (ask->acquires && ask->leases_lost++ < 3) return begin(ask, call);
   }
   const bool sent = ask->acquires && ask->sent_under != kNothingSent;
@@ -121,9 +123,11 @@ Ops Store::reads(const Claim& claim) const {
   return ops;
 }
 
-Rows Store::read_rows(const Claim& claim, const wire::TxnResponse& response) {
+Rows Store::read_rows(const Claim& claim, const wire::TxnResponse& response,
+                      bool pass_over_broken) {
   Rows rows(keys_, sightings_, BootClock::now());
   rows.only(claim);
+  if (pass_over_broken) rows.pass_over_broken();
   rows.add(response);
   each_key(response, [this](const wire::KeyValue& kv) {
     if (kv.key() == recall_key_) recalled_ = kv.mod_revision();
@@ -141,7 +145,10 @@ void Store::granted(const AskPtr& ask, const wire::TxnResponse& response, Hold h
   }
   hold.written = revision;
   hold.expires = BootClock::now() + ttl;
-  if (ask->acquires) watcher_.unwatch(ask->claim.owner);
+  if (ask->acquires) {
+    watcher_.unwatch(ask->claim.owner);
+    lane_.drop(ask->claim.owner);
+  }
   book_.put(std::move(hold));
   ask->reply(std::move(yes));
 }
@@ -179,6 +186,7 @@ void Store::renew_hold(const AskPtr& ask, const Hold& hold, Call call) {
   const auto ttl = std::max(ask->claim.ttl, hold.expires - BootClock::now());
   leases_.for_holder(ttl, call, [this, ask, hold, ttl](const Leases::Got& got, Call now_on) {
     if (got.failure) return failed(ask, *got.failure, now_on);
+    ask->lease = got.id;
     const auto now = BootClock::now();
     const auto& claim = ask->claim;
     Hold next{.claim = claim, .lease = got.id, .since = hold.since};
@@ -210,7 +218,7 @@ void Store::renew_hold(const AskPtr& ask, const Hold& hold, Call call) {
     send_bundled(ask, together(std::move(all)), now_on,
                  handle(ask, [this, ask, next, ttl](const Txn& outcome, Call) {
                    if (all_held(outcome.response)) return granted(ask, outcome.response, next, ttl);
-                   forget(ask->claim.owner);
+                   forget(*ask);
                    ask->reply({.verdict = Verdict::lost});
                  }));
   });
@@ -234,7 +242,7 @@ void Store::give_back(const AskPtr& ask, Call call) {
   if (const auto wait = book_.wait(claim.owner, BootClock::now()))
     return release_wait(ask, *wait, call);
   const auto hold = book_.hold(claim.owner);
-  if (!hold || !knows(*hold, claim)) return find_and_release(ask, call);
+  if (!hold || !knows(*hold, claim) || ask->tidies) return find_and_release(ask, call);
   std::vector<wire::TxnRequest> each;
   for (const auto& part : claim.parts) {
     const auto at = index(*hold, part);
@@ -243,7 +251,7 @@ void Store::give_back(const AskPtr& ask, Call call) {
   }
   send_bundled(ask, together(std::move(each)), call,
                handle(ask, [this, ask, hold](const Txn& outcome, Call) {
-                 forget(ask->claim.owner);
+                 forget(*ask);
                  // The first copy of this very request may have done it.
                  const auto freed = count_erased(outcome.response);
                  const bool held =
@@ -260,7 +268,7 @@ void Store::release_wait(const AskPtr& ask, const Wait& wait, Call call) {
   send_bundled(ask, transaction({}, std::move(ops)), call,
                handle(ask, [this, ask](const Txn& outcome, Call now_on) {
                  if (count_erased(outcome.response) == 0) return find_and_release(ask, now_on);
-                 forget(ask->claim.owner);
+                 forget(*ask);
                  ask->reply({.verdict = Verdict::queued});
                }));
 }
@@ -275,7 +283,8 @@ void Store::find_and_release(const AskPtr& ask, Call call) {
 
 void Store::release_found(const AskPtr& ask, const wire::TxnResponse& response, Call call) {
   const auto& claim = ask->claim;
-  const auto rows = read_rows(claim, response);
+  if (ask->tidies && !book_.is_last(ask->call)) return;  // it is asked for again
+  const auto rows = read_rows(claim, response, true);
   Ops ops;
   std::size_t held = 0;
   for (const auto seat : {Seat::waits, Seat::holds}) {
@@ -289,12 +298,12 @@ void Store::release_found(const AskPtr& ask, const wire::TxnResponse& response, 
     }
   }
   if (ops.empty()) {
-    forget(claim.owner);
+    forget(*ask);
     return ask->reply({.verdict = Verdict::lost});
   }
   send(ask, transaction({}, std::move(ops)), call,
        [this, ask, held](const wire::TxnResponse& done, Call) {
-         forget(ask->claim.owner);
+         forget(*ask);
          const auto freed = count_erased(done);
          const bool waited = held == 0 && freed > 0;
          const bool all = held == ask->claim.parts.size() && freed >= held;
@@ -319,9 +328,10 @@ void Store::recall(const AskPtr& ask, Call call, Answered then) {
   });
 }
 
-void Store::forget(const Owner& owner) {
-  book_.erase(owner);
-  chairs_.free(owner);
+void Store::forget(const Ask& ask) {
+  if (ask.tidies && !book_.is_last(ask.call)) return;
+  book_.erase(ask.claim.owner);
+  chairs_.free(ask.claim.owner);
 }
 
 void Store::inspect(const Query& query, Call call, Report report) {
@@ -374,15 +384,17 @@ void Store::tick() {
     rpc_.txn(transaction({}, std::move(ops)), call, [](const Txn&, Call) {});
     chairs_.free(hold.claim.owner);
   }
-  for (const auto& claim : due.silent) tidy(claim, false);
-  for (const auto& claim : due.in_doubt) tidy(claim, true);
+  for (const auto& one : due.silent) tidy(one, false);
+  for (const auto& one : due.in_doubt) tidy(one, true);
 }
 
-void Store::tidy(const Claim& claim, bool in_doubt) {
+void Store::tidy(const Book::Due::Tidy& what, bool in_doubt) {
   Call call{.deadline = TimePoint::max()};
+  const auto& claim = what.claim;
   const auto ask = make_ask(claim, false, call, [this, claim](const Answer& answer) {
     if (answer.verdict == Verdict::unknown) book_.doubt(claim, BootClock::now() + kHeartbeat);
   });
+  ask->call = what.call;
   ask->tidies = true;
   ask->in_doubt = in_doubt;
   give_back(ask, call);

@@ -42,8 +42,10 @@ class Store final : public Backend {
     int leases_lost = 0;
     bool acquires = false;
     bool in_lane = false;
-    bool tidies = false;    ///< nobody asked for it: what was written since it looked stays
-    bool in_doubt = false;  ///< something that it sent may be done yet
+    bool tidies = false;     ///< nobody asked for it: what was written since it looked stays
+    bool in_doubt = false;   ///< something that was sent for it may be done yet
+    bool cut_short = false;  ///< it had less time than etcd has to answer
+    Book::CallOf call{};     ///< if it acquires, or tidies up
     /// When it last sent something that makes keys, this was the last recall known. Or never.
     std::int64_t sent_under = kNothingSent;
   };
@@ -55,7 +57,8 @@ class Store final : public Backend {
 
   // store_acquire.cpp
   void begin(const AskPtr& ask, Call call);
-  void leave_lane(Ask& ask, bool answered);
+  void leave_lane(Ask& ask, Lane::Left how);
+  void asked_again(const Ask& ask) const;
   void take_or_queue(const AskPtr& ask, Call call);
   void still_in_line(const AskPtr& ask, const Wait& wait, Call call);
   [[nodiscard]] std::vector<wire::Compare> same(const Wait& wait) const;
@@ -72,6 +75,7 @@ class Store final : public Backend {
   /// `whole`: if not, only the end of the line was read, and the rest was counted.
   void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call, bool whole = true);
   void out_of_time(const AskPtr& ask, Call call);
+  [[nodiscard]] Failure too_long() const;
   void commit(const AskPtr& ask, const Rows& rows, const LockTable& table, const Answer& answer,
               Call call);
   void enqueue(const AskPtr& ask, Call call);
@@ -99,6 +103,9 @@ class Store final : public Backend {
   [[nodiscard]] std::vector<std::string> keys_of(const Claim& claim, Seat seat);
   [[nodiscard]] Ops seats(const Ask& ask, Seat seat, LeaseId lease, TimePoint now);
   [[nodiscard]] std::vector<wire::Compare> not_in_line(const Ask& ask);
+  /// Before every transaction that makes keys: if not, it was asked for again meanwhile, and that call
+  /// decides. Whatever this one sends after that, is recalled.
+  [[nodiscard]] bool may_make_keys(Ask& ask) const;
   /// For every transaction that makes keys.
   [[nodiscard]] wire::Compare not_recalled(const Ask& ask) const;
   [[nodiscard]] Hold make_hold(const Ask& ask);
@@ -116,7 +123,8 @@ class Store final : public Backend {
   void granted(const AskPtr& ask, const wire::TxnResponse& response, Hold hold, Duration ttl);
   [[nodiscard]] static bool wide(const Claim& claim) { return claim.parts.size() > kOpsAtOnce; }
   [[nodiscard]] Ops reads(const Claim& claim) const;
-  [[nodiscard]] Rows read_rows(const Claim& claim, const wire::TxnResponse& response);
+  [[nodiscard]] Rows read_rows(const Claim& claim, const wire::TxnResponse& response,
+                               bool pass_over_broken = false);
   /// Sends, and hands on what came of it unless it failed: then the ask has its answer.
   void send(const AskPtr& ask, wire::TxnRequest request, Call call, Answered then);
   /// The same, together with others.
@@ -125,10 +133,10 @@ class Store final : public Backend {
   [[nodiscard]] Then<wire::TxnResponse> handle(const AskPtr& ask,
                                                std::function<void(const Txn&, Call)> then);
   void failed(const AskPtr& ask, const Failure& failure, Call call);
-  void forget(const Owner& owner);
+  void forget(const Ask& ask);
   void check(const Owner& owner, const Target& target);
   /// Nobody asks for it any more.
-  void tidy(const Claim& claim, bool in_doubt);
+  void tidy(const Book::Due::Tidy& what, bool in_doubt);
   void tick();
 
   Traits traits_;

@@ -11,6 +11,15 @@ namespace {
 // Claims on more than this are decided over what was read.
 constexpr std::size_t kFew = 4;
 
+// Where it stands in the lane: claims that wait for each other, in the order in which they ask. Names
+// have no line breaks.
+std::string lane_of(const Claim& claim) {
+  const auto own = std::find_if(claim.parts.begin(), claim.parts.end(),
+                                [](const Part& part) { return !part.ancestor; });
+  const auto& part = own == claim.parts.end() ? claim.parts.front() : *own;
+  return part.resource + '\n' + std::to_string(claim.priority);
+}
+
 // Of the transaction that is the last operation.
 bool last_held(const wire::TxnResponse& response) {
   return response.responses().rbegin()->response_txn().succeeded();
@@ -163,6 +172,14 @@ std::vector<wire::Compare> Store::not_in_line(const Ask& ask) {
   return all;
 }
 
+// In this order: if another call begins after it was looked for, that one's recall is newer.
+bool Store::may_make_keys(Ask& ask) const {
+  const auto recalled = recalled_.load();
+  if (!book_.is_last(ask.call)) return false;
+  ask.sent_under = recalled;
+  return true;
+}
+
 wire::Compare Store::not_recalled(const Ask& ask) const {
   return unchanged_since({recall_key_, ""}, ask.sent_under);
 }
@@ -176,8 +193,16 @@ Hold Store::make_hold(const Ask& ask) {
 }
 
 void Store::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
-  const auto ask = make_ask(claim, queue, call, std::move(reply));
+  auto [under_way, another] = book_.begin(claim.owner);
+  const auto ask = make_ask(
+      claim, queue, call,
+      [keeps = std::move(under_way.under_way), reply = std::move(reply)](Answer answer) mutable {
+        keeps.reset();
+        reply(std::move(answer));
+      });
+  ask->call = under_way;
   ask->acquires = true;
+  ask->in_doubt = another;
   begin(ask, call);
 }
 
@@ -193,15 +218,21 @@ void Store::begin(const AskPtr& ask, Call call) {
       ask->in_lane = true;
       // Until it has its answer: whatever that takes, nobody of the lane comes between.
       ask->reply = [this, in_lane = ask.get(), reply = std::move(ask->reply)](Answer answer) {
-        leave_lane(*in_lane, answer.verdict != Verdict::unknown);
+        const bool heard =
+            answer.verdict != Verdict::unknown || (answer.why && !answer.why->retryable());
+        leave_lane(*in_lane, heard                ? Lane::Left::answered
+                             : in_lane->cut_short ? Lane::Left::early
+                                                  : Lane::Left::unanswered);
         reply(std::move(answer));
       };
-      begin(ask, call);
+      if (BootClock::now() < call.deadline) return begin(ask, call);
+      ask->cut_short = true;
+      failed(ask, too_long(), call);
     };
     const auto wait = [ask](std::uint32_t behind) {
       ask->reply({.verdict = Verdict::queued, .place = behind});
     };
-    return lane_.enter(claim.parts.front().resource, claim.owner, {go, wait});
+    return lane_.enter(lane_of(claim), claim.owner, {go, wait});
   }
   const auto go = [this, ask, simple](const Leases::Got& got, Call now_on) {
     if (got.failure) return failed(ask, *got.failure, now_on);
@@ -209,7 +240,7 @@ void Store::begin(const AskPtr& ask, Call call) {
     const auto& owner = ask->claim.owner;
     if (book_.take_doubt(owner) || ask->in_doubt) return recall_and_decide(ask, now_on);
     if (const auto wait = ask->queue ? book_.wait(owner, BootClock::now()) : std::nullopt) {
-      leave_lane(*ask, true);
+      leave_lane(*ask, Lane::Left::answered);
       return still_in_line(ask, *wait, now_on);
     }
     if (!simple) return look(ask, now_on);
@@ -223,14 +254,20 @@ void Store::begin(const AskPtr& ask, Call call) {
   leases_.for_holder(ask->claim.ttl, call, go);
 }
 
-void Store::leave_lane(Ask& ask, bool answered) {
-  if (std::exchange(ask.in_lane, false)) lane_.leave(ask.claim.owner, answered);
+void Store::leave_lane(Ask& ask, Lane::Left how) {
+  if (std::exchange(ask.in_lane, false)) lane_.leave(ask.claim.owner, how);
+}
+
+void Store::asked_again(const Ask& ask) const {
+  ask.reply(Answer::failed(Error(
+      Errc::unreachable, "it was asked for again meanwhile",
+      {.resource = ask.claim.parts.front().resource, .node = traits_.where, .maybe_held = true})));
 }
 
 // The short way: nobody is there, and it is ours. Else we are in line by the time we know.
 void Store::take_or_queue(const AskPtr& ask, Call call) {
+  if (!may_make_keys(*ask)) return asked_again(*ask);
   const auto now = BootClock::now();
-  ask->sent_under = recalled_;
   Ops otherwise;
   ask->waiters_lease = ask->queue ? leases_.waiters() : 0;
   const auto lease = ask->waiters_lease;
@@ -314,7 +351,7 @@ void Store::my_turn(const AskPtr& ask, const Wait& wait, Call call) {
   }
   const bool takes = plain(claim);
   if (takes) {
-    ask->sent_under = recalled_;
+    if (!may_make_keys(*ask)) return asked_again(*ask);
     auto take = seats(*ask, Seat::holds, ask->lease, BootClock::now());
     for (const auto& key : wait.keys) take.push_back(erase(key));
     const bool shares = std::any_of(claim.parts.begin(), claim.parts.end(),
@@ -378,6 +415,7 @@ void Store::now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnRespo
                       .created = wait.ahead->created,
                       .seen = wait.seen,
                       .writes = true};
+  if (!book_.is_last(ask->call)) return asked_again(*ask);
   book_.put(std::move(wait));
   watcher_.watch(ask->claim.owner, target);
   ask->reply(std::move(answer));
@@ -432,18 +470,20 @@ void Store::decide(const AskPtr& ask, const wire::TxnResponse& response, Call ca
 // etcd answers, so it is not out of reach: whoever may wait asks again, if it still wants to.
 void Store::out_of_time(const AskPtr& ask, Call call) {
   if (ask->queue) return ask->reply({.verdict = Verdict::queued, .look_again = Duration::zero()});
-  failed(ask,
-         {.kind = Failure::Kind::unreachable,
+  failed(ask, too_long(), call);
+}
+
+Failure Store::too_long() const {
+  return {.kind = Failure::Kind::unreachable,
           .error = Error(Errc::unreachable, "it took longer than the call may take",
-                         {.resource = {}, .node = traits_.where, .maybe_held = false})},
-         call);
+                         {.resource = {}, .node = traits_.where, .maybe_held = false})};
 }
 
 // Only if it is still as it was read. (What was deleted since then was not in the way.)
 void Store::commit(const AskPtr& ask, const Rows& rows, const LockTable& table,
                    const Answer& answer, Call call) {
   const auto& claim = ask->claim;
-  ask->sent_under = recalled_;
+  if (!may_make_keys(*ask)) return asked_again(*ask);
   std::vector<wire::Compare> same{not_recalled(*ask)};
   if (wide(claim)) {
     same.push_back(unchanged_since(
@@ -498,8 +538,8 @@ void Store::commit(const AskPtr& ask, const Rows& rows, const LockTable& table,
 void Store::enqueue(const AskPtr& ask, Call call) {
   leases_.for_waiter(call, [this, ask](const Leases::Got& got, Call now_on) {
     if (got.failure) return failed(ask, *got.failure, now_on);
+    if (!may_make_keys(*ask)) return asked_again(*ask);
     ask->waiters_lease = got.id;
-    ask->sent_under = recalled_;
     auto then = seats(*ask, Seat::waits, got.id, BootClock::now());
     const bool brief = this->brief(*ask);
     if (brief) {
@@ -543,6 +583,7 @@ void Store::queued(const AskPtr& ask, const Rows& rows, const LockTable& table, 
     if (ahead->expires != TimePoint::max())
       answer.look_again = std::max(Duration::zero(), ahead->expires - rows.now());
   }
+  if (!book_.is_last(ask->call)) return asked_again(*ask);
   book_.put(std::move(wait));
   if (ahead) watcher_.watch(claim.owner, ahead->target);
   ask->reply(std::move(answer));
