@@ -93,29 +93,6 @@ TEST_F(Calls, WhoeverAsksAgainBeforeItIsAnsweredStandsInNobodysWay) {
   EXPECT_TRUE(eventually([&] { return released.of(Verdict::granted) == 1; }));
 }
 
-// The first call is decided over what it read before the second one began. Expected: as above.
-TEST_F(Calls, WhatIsDecidedLateChangesNothing) {
-  const auto mine = claim({{.resource = "r"}});
-  auto lease = Mutex(connect(url()), "r", patient()).acquire();
-  Answers answers;
-  proxy_.slow(servers::Proxy::to_client, 50ms);
-  for (int i = 0; i < 10; ++i) {
-    store_->acquire(mine, true, soon(), answers.add());
-    std::this_thread::sleep_for(20ms * i);
-  }
-  proxy_.flow();
-  EXPECT_TRUE(eventually([&] { return answers.count() == 10; }));
-  EXPECT_EQ(waiters("r"), 1);
-  lease.release();
-  Answers again;
-  store_->acquire(mine, true, soon(), again.add());
-  EXPECT_TRUE(eventually([&] { return again.of(Verdict::granted) == 1; }));
-  const auto other = queue_up(Mutex(connect(url()), "r", patient()));
-  EXPECT_EQ(waiters("r"), 1);
-  store_->release(mine, soon(), answers.add());
-  EXPECT_TRUE(eventually([&] { return other.over(); }));
-}
-
 // They have only an ancestor in common. Expected: none of them waits for another.
 TEST_F(Calls, LocksInOneFolderDoNotWaitForEachOther) {
   warm_up();
