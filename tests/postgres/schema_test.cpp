@@ -203,6 +203,16 @@ TEST_F(Schema, PgBouncerIsNoticed) {
   EXPECT_TRUE(waiting.lease());
 }
 
+// Nobody is where it should be told. Expected: whoever waits asks instead, and knows that it is taken.
+TEST_F(Schema, WhoeverCantBeToldKnowsThatItIsTaken) {
+  const auto lease = Mutex(connect(lease_url()), "r").acquire();
+  const Mutex mutex(connect(lease_url("listen=127.0.0.1:1")), "r");
+  for (int i = 0; i < 12; ++i) {
+    const auto attempt = mutex.try_acquire_for(400ms);
+    EXPECT_EQ(attempt.outcome(), Outcome::timed_out);
+  }
+}
+
 // The same, for one who says that it keeps sessions, which it does not. Expected: found out at the
 // first transaction that lands on another session.
 TEST_F(Schema, APoolerThatOnlySaysThatItKeepsSessionsIsFoundOut) {

@@ -145,6 +145,45 @@ TEST_F(Session, ALeaseThatEndsTakesNoOtherAlong) {
   EXPECT_EQ(stays.state(), LeaseState::held);
 }
 
+// One that gave back a part of it. Expected: its time and its session still count for the rest.
+TEST_F(Session, ALeaseWithoutSomeOfItsPartsEndsLikeAnyOther) {
+  const auto client = connect(url());
+  auto stays = Mutex(client, "stays", kPatient).acquire();
+  auto ends = MultiLock(client, {"given back", "rest"}, {.ttl = 2s, .renew = false}).acquire();
+  ends.release({"given back"});
+  const auto next = Mutex(connect(url()), "rest", kPatient).acquire();
+  EXPECT_TRUE(stays.extend(600s));
+  EXPECT_EQ(stays.state(), LeaseState::held);
+}
+
+TEST_F(Session, ALeaseWithoutSomeOfItsPartsIsLostWithItsSession) {
+  auto lease =
+      MultiLock(connect(url()), {"given back", "rest"}, {.ttl = 600s, .renew = false}).acquire();
+  lease.release({"given back"});
+  sql("SELECT pg_terminate_backend(" + session_of("rest") + ")");
+  EXPECT_TRUE(eventually([&] { return lease.lost().stop_requested(); }));
+}
+
+// Its holder is over, and does not let go. Expected: those in line don't ask all the time.
+TEST_F(Session, WhatIsOverIsLookedForTenTimesASecond) {
+  Mutex(connect(url()), "r").acquire().release();
+  EXPECT_EQ(sql("SELECT interlock.lock_look(0, interval '-1 s', 2)"), "100000");
+  EXPECT_EQ(sql("SELECT interlock.lock_look(99, interval '0', 2)"), "1000000");
+}
+
+// Taken away twice, from one that does not react. Expected: its other leases have the time they had.
+TEST_F(Session, TakenAwayTwiceIsTakenAwayOnce) {
+  auto child = holder(url(), "taken");
+  child.after("held");
+  const auto owner = look("taken", url()).holders.at(0).owner;
+  child.signal(SIGSTOP);
+  const auto client = connect(url());
+  client.evict("taken", owner);
+  client.evict("taken", owner);
+  EXPECT_EQ(sql("SELECT spared > now() + interval '5 min' FROM interlock.locks"), "t");
+  child.signal(SIGCONT);
+}
+
 // An operator takes a lock away. Expected: its holder is told at once and keeps its other leases, and
 // the next one gets in.
 TEST_F(Session, AnEvictedHolderIsToldAndKeepsTheRest) {

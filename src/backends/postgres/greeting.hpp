@@ -24,5 +24,8 @@ std::function<std::string(const Link::Greeting&)> greeting(
 std::string session_settings(Duration call_timeout);
 /// Clears away what ended long ago and nobody has asked for since.
 inline constexpr auto kTidy = "SELECT interlock.tidy()";
+/// As many as can have been given out, by all sessions at once, before the first of them is on disk.
+inline constexpr auto kSkipNumbers =
+    "SELECT count(nextval('interlock.numbers')) FROM generate_series(1, 512)";
 
 }  // namespace interlock::postgres

@@ -65,6 +65,7 @@ void LeaseStore::acquire(const Claim& claim, bool queue, Call call, Reply reply)
   ask(is_usual(claim) ? lease_verbs().acquire_one : lease_verbs().acquire, std::move(parameters),
       call, [this, claim, queue, call, reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
+        note(claim.owner, answer.verdict == Verdict::queued);
         if (answer.verdict != Verdict::queued) return reply(std::move(answer));
         // The first one of a client to wait: asks again when its turn can be told.
         const auto again = [this, claim, queue, call, reply, answer](bool listening) {
@@ -85,6 +86,7 @@ void LeaseStore::renew(const Claim& claim, Call call, Reply reply) {
 }
 
 void LeaseStore::release(const Claim& claim, Call call, Reply reply) {
+  note(claim.owner, false);
   Parameters parameters{home()};
   add_release(parameters, claim, settings_.prefix);
   ask(is_usual(claim) ? lease_verbs().release_one : lease_verbs().release, std::move(parameters),
@@ -104,7 +106,7 @@ void LeaseStore::inspect(const Query& query, Call call, Report report) {
 
 bool LeaseStore::listen(std::function<void(bool)> then) {
   const std::lock_guard lock(mutex_);
-  if (hearing_ == Hearing::open || hearing_ == Hearing::impossible) return true;
+  if (hearing_ != Hearing::unneeded && hearing_ != Hearing::opening) return true;
   waiting_.push_back(std::move(then));
   hearing_ = Hearing::opening;
   if (messages_) return false;
@@ -129,7 +131,7 @@ bool LeaseStore::listen(std::function<void(bool)> then) {
       warn("waiters are told over a connection of their own to " + settings_.listen[0].first + ":" +
            settings_.listen[0].second);
   };
-  how.on_close = [this](const Error&) { hearing_is(Hearing::opening); };
+  how.on_close = [this](const Error&) { hearing_is(Hearing::closed); };
   how.on_notify = [this](const std::string& payload) {
     if (const auto owner = owner_of(payload); !owner.empty() && wake_) wake_(owner);
   };
@@ -140,16 +142,31 @@ bool LeaseStore::listen(std::function<void(bool)> then) {
 
 void LeaseStore::hearing_is(Hearing now) {
   std::vector<std::function<void(bool)>> waiting;
+  std::unordered_set<Owner> queued;
   {
     const std::lock_guard lock(mutex_);
     if (hearing_ == Hearing::impossible) {
       if (messages_) loop_.remove(std::exchange(messages_, nullptr));
       return;
     }
+    // Their turn may have been told to nobody.
+    if (hearing_ == Hearing::open) queued.swap(queued_);
     hearing_ = now;
     waiting.swap(waiting_);
   }
   for (const auto& tell : waiting) tell(now == Hearing::open);
+  for (const auto& owner : queued) {
+    if (wake_) wake_(owner);
+  }
+}
+
+void LeaseStore::note(const Owner& owner, bool queued) {
+  const std::lock_guard lock(mutex_);
+  if (queued) {
+    queued_.insert(owner);
+  } else {
+    queued_.erase(owner);
+  }
 }
 
 void LeaseStore::warn(const std::string& what) const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "backends/postgres/link.hpp"
@@ -30,7 +31,8 @@ class LeaseStore final : public Backend {
   void lend(Signal& signal, TimePoint until) override { loop_.lend(signal, until); }
 
  private:
-  enum class Hearing : std::uint8_t { unneeded, opening, open, impossible };
+  /// closed: not now, but it is tried again and again.
+  enum class Hearing : std::uint8_t { unneeded, opening, open, closed, impossible };
 
   void ask(const Statement& statement, std::vector<std::string> parameters, Call call, Done done);
   [[nodiscard]] Link::Plan plan() const;
@@ -39,6 +41,7 @@ class LeaseStore final : public Backend {
   /// Somebody waits from now on. True: his turn can be told, or never will be. False: `then` is
   /// called when it is known which.
   bool listen(std::function<void(bool listening)> then);
+  void note(const Owner& owner, bool queued);
   void hearing_is(Hearing now);
   void warn(const std::string& what) const;
 
@@ -54,6 +57,7 @@ class LeaseStore final : public Backend {
   std::shared_ptr<Link> messages_;
   Hearing hearing_ = Hearing::unneeded;
   std::vector<std::function<void(bool)>> waiting_;
+  std::unordered_set<Owner> queued_;  ///< who would be told, as far as known
 };
 
 }  // namespace interlock::postgres

@@ -261,6 +261,10 @@ void Link::take_answers(Finished& finished) {
       continue;
     }
     if (!sent.result) throw unreachable("the server's answers are out of order");
+    if (plan_.on_error && is_error(*sent.result)) {
+      finished.list.emplace_back(
+          [tell = plan_.on_error, statement = sent.request.statement] { tell(*statement); });
+    }
     finish(sent.request, {.result = std::move(sent.result), .failure = {}}, finished);
     sent_.pop_front();
   }

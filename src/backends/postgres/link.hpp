@@ -71,6 +71,8 @@ class Link final : public io::Connection {
     /// Called when a connection is lost, or could not be had.
     std::function<void(const Error&)> on_close{};
     std::function<void(std::string payload)> on_notify{};
+    /// The server answered with an error, be it that nobody waits for the answer any more.
+    std::function<void(const Statement&)> on_error{};
   };
 
   explicit Link(Plan plan) : plan_(std::move(plan)) {}

@@ -25,7 +25,7 @@ struct Hello {
 };
 /// Throws Error (refused) if the server is not one to work with.
 Hello read_hello(const PGresult& answer);
-inline constexpr int kSchemaVersion = 4;
+inline constexpr int kSchemaVersion = 5;
 
 /// For so long at most a statement of ours blocks in the server on purpose.
 inline constexpr auto kLongestBlock = std::chrono::milliseconds(900);

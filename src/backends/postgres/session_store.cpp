@@ -27,6 +27,8 @@ constexpr Duration kTitleDelay = std::chrono::milliseconds(20);
 constexpr std::size_t kManyHandovers = 4;
 constexpr Duration kLately = std::chrono::seconds(1);
 constexpr Duration kIdle = std::chrono::seconds(10);  // and then it is not
+// What could not be cleaned up is tried again after this time.
+constexpr Duration kAgain = std::chrono::milliseconds(500);
 // When the server would not have it.
 constexpr Duration kPause = std::chrono::minutes(5);
 
@@ -58,6 +60,14 @@ class SessionStore::Timer final : public io::Connection {
       show(store_.main_, finished);
       if (store_.second_is_ == Second::open) show(store_.second_, finished);
     }
+    auto clean_up_at = TimePoint::max();
+    for (auto* const session : {&store_.main_, &store_.second_}) {
+      if (session->clean_up_at <= now) {
+        session->clean_up_at = TimePoint::max();
+        finished.list.emplace_back([this, session] { store_.clean_up_now(*session); });
+      }
+      clean_up_at = std::min(clean_up_at, session->clean_up_at);
+    }
     auto idle_at = TimePoint::max();
     if (store_.second_is_ == Second::open && !store_.turn_ && store_.second_.holds == 0) {
       idle_at = store_.used_ + kIdle;
@@ -80,8 +90,8 @@ class SessionStore::Timer final : public io::Connection {
       finished.list.emplace_back(
           [this, owner, ids = it->second.ids] { store_.expire(owner, ids); });
     }
-    next_ =
-        std::min({idle_at, store_.show_at_, ends.empty() ? TimePoint::max() : ends.begin()->first});
+    next_ = std::min({idle_at, clean_up_at, store_.show_at_,
+                      ends.empty() ? TimePoint::max() : ends.begin()->first});
   }
   void ready(TimePoint, Finished&, bool) override {}
   [[nodiscard]] int fd() const noexcept override { return -1; }
@@ -146,9 +156,16 @@ std::shared_ptr<Link> SessionStore::make_link(Session& session) {
       steps.push_back("SELECT pg_terminate_backend(interlock.lock_backend(" +
                       std::to_string(before) + "), 1000)");
     }
+    // After a crash of the server, numbers that were given out without a trace on its disk come again.
+    if (!second) steps.emplace_back(kSkipNumbers);
     steps.emplace_back(kTidy);
     return steps;
   });
+  plan.on_error = [this, &session](const Statement& statement) {
+    const std::lock_guard lock(mutex_);
+    const bool again = &statement == &SessionVerbs::get().settle;
+    clean_up(session, BootClock::now() + (again ? kAgain : Duration::zero()));
+  };
   if (second) {
     plan.on_open = [this] {
       const std::lock_guard lock(mutex_);
@@ -197,7 +214,6 @@ void SessionStore::acquire(const Claim& claim, bool queue, Call call, Reply repl
        reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
         settle(claim, session, sent, answer);
-        if (outcome.result && is_error(*outcome.result)) clean_up(session);
         reply(std::move(answer));
         if (waits) go_on_behind();
         if (&session != &main_) return;
@@ -235,19 +251,16 @@ void SessionStore::renew(const Claim& claim, Call call, Reply reply) {
 
 void SessionStore::release(const Claim& claim, Call call, Reply reply) {
   if (lost(claim.owner)) {
-    forget(claim.owner);
+    forget_parts(claim);
     return reply({.verdict = Verdict::lost});
   }
   if (waits_there(claim.owner)) return leave_the_line(claim, call, std::move(reply));
   Parameters parameters;
   add_release(parameters, claim, settings_.prefix);
-  auto& session = session_of(claim.owner);
-  ask(session, is_usual(claim) ? lock_verbs().release_one : lock_verbs().release,
-      std::move(parameters), call,
-      [this, &session, claim, reply = std::move(reply)](const Outcome& outcome) {
+  ask(session_of(claim.owner), is_usual(claim) ? lock_verbs().release_one : lock_verbs().release,
+      std::move(parameters), call, [this, claim, reply = std::move(reply)](const Outcome& outcome) {
         auto answer = to_answer(outcome, claim, settings_.where);
-        if (answer.verdict != Verdict::unknown) forget(claim.owner);
-        if (outcome.result && is_error(*outcome.result)) clean_up(session);
+        if (answer.verdict != Verdict::unknown) forget_parts(claim);
         reply(std::move(answer));
       });
 }
@@ -267,7 +280,7 @@ std::string SessionStore::title(const Session& session) const {
   for (const auto& [owner, hold] : holds_) {
     if (hold.session != &session || !hold.sure || hold.lost) continue;
     if (!name.empty()) return std::string(kTitle) + ": " + name + " and others";
-    name = hold.name;
+    name = hold.resources.front();
   }
   return name.empty() ? kTitle : std::string(kTitle) + ": " + name;
 }
@@ -282,7 +295,7 @@ SessionStore::Hold& SessionStore::hold_of(const Claim& claim, Session& session) 
   auto& hold = holds_[claim.owner];
   if (hold.session == nullptr) {
     hold.ids = ids_of(claim, settings_.prefix);
-    hold.name = claim.parts.front().resource;
+    for (const auto& part : claim.parts) hold.resources.push_back(part.resource);
     hold.session = &session;
     ++session.holds;
   }
@@ -297,8 +310,10 @@ SessionStore::Place SessionStore::expect(const Claim& claim, bool queue) {
   auto* const there = before == holds_.end() ? nullptr : before->second.session;
   if (!holds_.contains(claim.owner)) waits = there == nullptr && may_wait_there(claim, queue);
   auto& hold = hold_of(claim, there != nullptr ? *there : waits ? second_ : main_);
-  // It may be granted until it is given up as unanswered.
-  set_end(claim.owner, hold, BootClock::now() + settings_.call_timeout + kLongestBlock + claim.ttl);
+  // It may be granted until it is given up as unanswered. (If it holds, its time goes on as it was.)
+  if (!hold.sure || hold.lost)
+    set_end(claim.owner, hold,
+            BootClock::now() + settings_.call_timeout + kLongestBlock + claim.ttl);
   if (hold.session == &main_) ++asking_;
   return {.session = *hold.session, .waits = waits};
 }
@@ -360,6 +375,18 @@ void SessionStore::forget(const Owner& owner) {
   holds_.erase(it);
 }
 
+void SessionStore::forget_parts(const Claim& claim) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = holds_.find(claim.owner);
+    if (it == holds_.end()) return;
+    auto& left = it->second.resources;
+    std::erase_if(left, [&](const auto& name) { return claim.find(name) != nullptr; });
+    if (!left.empty()) return title_changes();
+  }
+  forget(claim.owner);
+}
+
 SessionStore::Session& SessionStore::session_of(const Owner& owner) {
   const std::lock_guard lock(mutex_);
   const auto it = holds_.find(owner);
@@ -397,6 +424,7 @@ void SessionStore::session_ended(Session& session, const Error& why) {
     why_ended_.emplace(Errc::lost, "the session with the server has ended (" + why.message() + ")",
                        Error::Where{.resource = {}, .node = settings_.where, .maybe_held = false});
     session.shown = kTitle;
+    session.clean_up_at = TimePoint::max();
     for (auto& [owner, hold] : holds_) {
       if (hold.session != &session || !hold.sure || hold.lost) continue;
       hold.lost = true;
@@ -411,17 +439,25 @@ void SessionStore::expire(const Owner& owner, const std::string& ids) {
   const auto sent = BootClock::now();
   ask(session_of(owner), SessionVerbs::get().expire, {owner.to_string(), ids}, {},
       [this, owner, sent](const Outcome& outcome) {
-        if (!outcome.result || is_error(*outcome.result)) return forget(owner);
-        const auto left =
-            std::chrono::microseconds(std::stoll(std::string(text_at(*outcome.result, 0, 0))));
-        if (left.count() <= 0) return forget(owner);
+        auto again = BootClock::now() + kAgain;
+        if (outcome.result && !is_error(*outcome.result)) {
+          const auto left =
+              std::chrono::microseconds(std::stoll(std::string(text_at(*outcome.result, 0, 0))));
+          if (left.count() <= 0) return forget(owner);
+          again = sent + left;
+        }
         const std::lock_guard lock(mutex_);
         const auto it = holds_.find(owner);
-        if (it != holds_.end()) set_end(owner, it->second, sent + left);
+        if (it != holds_.end()) set_end(owner, it->second, again);
       });
 }
 
-void SessionStore::clean_up(const Session& session) {
+void SessionStore::clean_up(Session& session, TimePoint at) {
+  session.clean_up_at = std::min(session.clean_up_at, at);
+}
+
+// If that fails, it is tried again: on_error. If there is no answer, it may yet be done.
+void SessionStore::clean_up_now(Session& session) {
   ask(session, SessionVerbs::get().settle, {}, {}, [](const Outcome&) {});
 }
 
@@ -484,7 +520,6 @@ void SessionStore::waited(const Claim& claim, TimePoint sent, const Outcome& out
   const bool granted = answer.verdict == Verdict::granted;
   // By our clock, it was not granted before.
   const auto since = std::min(BootClock::now(), sent + time - traits_.drift(time));
-  if (outcome.result && is_error(*outcome.result)) clean_up(second_);
   {
     const std::lock_guard lock(mutex_);
     const bool told = turn_->queued.has_value();

@@ -41,15 +41,17 @@ class SessionStore final : public Backend {
     std::int64_t home = 0;
     std::size_t holds = 0;       ///< of those below
     std::string shown = kTitle;  ///< the title
+    /// A statement failed half-way, and may have left a lock that no row tells of.
+    TimePoint clean_up_at = TimePoint::max();
   };
   /// What a session has, or may have, for an owner.
   struct Hold {
     Session* session = nullptr;
     std::string ids;
-    std::string name;   ///< of its first resource
-    TimePoint ends{};   ///< by our clock: not later than by the server's
-    bool sure = false;  ///< the server said so
-    bool lost = false;  ///< it went with its session
+    std::vector<std::string> resources;  ///< those not given back yet
+    TimePoint ends{};                    ///< by our clock: not later than by the server's
+    bool sure = false;                   ///< the server said so
+    bool lost = false;                   ///< it went with its session
     /// Granted when it had waited, and nobody has asked since.
     std::optional<Answer> news{};
     TimePoint since{};  ///< the news
@@ -80,6 +82,8 @@ class SessionStore final : public Backend {
   Hold& hold_of(const Claim& claim, Session& session);
   void set_end(const Owner& owner, Hold& hold, TimePoint ends);
   void forget(const Owner& owner);
+  /// What the claim has of its hold.
+  void forget_parts(const Claim& claim);
   [[nodiscard]] bool lost(const Owner& owner);
   [[nodiscard]] Session& session_of(const Owner& owner);
   void session_ended(Session& session, const Error& why);
@@ -97,8 +101,9 @@ class SessionStore final : public Backend {
   void leave_the_line(const Claim& claim, Call call, Reply reply);
 
   void expire(const Owner& owner, const std::string& ids);
-  /// A call failed half-way: gives back what it may have locked.
-  void clean_up(const Session& session);
+  /// Gives back what a statement that failed half-way may have locked. With the mutex.
+  void clean_up(Session& session, TimePoint at);
+  void clean_up_now(Session& session);
   /// What pg_stat_activity shows of us, and that it is not this any more.
   [[nodiscard]] std::string title(const Session& session) const;
   void title_changes();

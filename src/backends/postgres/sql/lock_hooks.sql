@@ -65,7 +65,7 @@ BEGIN
     RETURN true;
   END IF;
   IF interlock.lock_is_gone(hold.home, own) THEN RETURN true; END IF;
-  UPDATE interlock.locks SET expires = at, spared = hold.expires
+  UPDATE interlock.locks SET expires = at, spared = greatest(hold.expires, hold.spared)
   WHERE owner = hold.owner AND id = hold.id AND line = 0;
   RETURN false;
 END $$;

@@ -136,11 +136,13 @@ $$;
 
 -- After how many microseconds to ask again, at this place in the line. The next in line looks for what nobody
 -- tells of: a session that ended, a waiter that was killed just when it was woken, a message that it can't hear.
+-- If what is in the way is over, and has not let go yet, it is looked for ten times a second.
 CREATE OR REPLACE FUNCTION interlock.{kind}_look(place bigint, until interval, own bigint)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   look interval := greatest(until, interval '1 ms');
 BEGIN
+  IF until <= interval '0' THEN look := interval '{foreign_ms} ms' * least(place + 1, 10); END IF;
   IF place = 0 THEN
     look := least(look, interval '{first_look_ms} ms');
   ELSIF place = 1 THEN
