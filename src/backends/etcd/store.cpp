@@ -59,9 +59,9 @@ Store::Store(Settings settings)
 Store::~Store() { rpc_.stop(); }
 
 Store::AskPtr Store::make_ask(const Claim& claim, bool queue, Call& call, Reply reply) const {
-  const auto enough = BootClock::now() + traits_.call_timeout;
+  const auto enough = BootClock::now() + traits_.call_timeout;  // the caller's is a moment older
   auto ask = std::make_shared<Ask>(Ask{.claim = claim, .queue = queue, .reply = std::move(reply)});
-  ask->cut_short = call.deadline < enough;
+  ask->cut_short = call.deadline < enough - traits_.call_timeout / 10;
   call.deadline = std::min(call.deadline, enough);
   if (!ask->claim.who) ask->claim.who = std::make_shared<const Who>();
   return ask;

@@ -58,7 +58,8 @@ class Store final : public Backend {
   // store_acquire.cpp
   void begin(const AskPtr& ask, Call call);
   void leave_lane(Ask& ask, Lane::Left how);
-  void asked_again(const Ask& ask) const;
+  /// Nobody waits for this call any more.
+  void asked_again(const AskPtr& ask);
   void take_or_queue(const AskPtr& ask, Call call);
   void still_in_line(const AskPtr& ask, const Wait& wait, Call call);
   [[nodiscard]] std::vector<wire::Compare> same(const Wait& wait) const;

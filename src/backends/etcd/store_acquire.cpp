@@ -258,15 +258,16 @@ void Store::leave_lane(Ask& ask, Lane::Left how) {
   if (std::exchange(ask.in_lane, false)) lane_.leave(ask.claim.owner, how);
 }
 
-void Store::asked_again(const Ask& ask) const {
-  ask.reply(Answer::failed(Error(
+void Store::asked_again(const AskPtr& ask) {
+  leave_lane(*ask, Lane::Left::early);
+  ask->reply(Answer::failed(Error(
       Errc::unreachable, "it was asked for again meanwhile",
-      {.resource = ask.claim.parts.front().resource, .node = traits_.where, .maybe_held = true})));
+      {.resource = ask->claim.parts.front().resource, .node = traits_.where, .maybe_held = true})));
 }
 
 // The short way: nobody is there, and it is ours. Else we are in line by the time we know.
 void Store::take_or_queue(const AskPtr& ask, Call call) {
-  if (!may_make_keys(*ask)) return asked_again(*ask);
+  if (!may_make_keys(*ask)) return asked_again(ask);
   const auto now = BootClock::now();
   Ops otherwise;
   ask->waiters_lease = ask->queue ? leases_.waiters() : 0;
@@ -351,7 +352,7 @@ void Store::my_turn(const AskPtr& ask, const Wait& wait, Call call) {
   }
   const bool takes = plain(claim);
   if (takes) {
-    if (!may_make_keys(*ask)) return asked_again(*ask);
+    if (!may_make_keys(*ask)) return asked_again(ask);
     auto take = seats(*ask, Seat::holds, ask->lease, BootClock::now());
     for (const auto& key : wait.keys) take.push_back(erase(key));
     const bool shares = std::any_of(claim.parts.begin(), claim.parts.end(),
@@ -415,7 +416,7 @@ void Store::now_behind_holder(const AskPtr& ask, Wait wait, const wire::TxnRespo
                       .created = wait.ahead->created,
                       .seen = wait.seen,
                       .writes = true};
-  if (!book_.is_last(ask->call)) return asked_again(*ask);
+  if (!book_.is_last(ask->call)) return asked_again(ask);
   book_.put(std::move(wait));
   watcher_.watch(ask->claim.owner, target);
   ask->reply(std::move(answer));
@@ -483,7 +484,7 @@ Failure Store::too_long() const {
 void Store::commit(const AskPtr& ask, const Rows& rows, const LockTable& table,
                    const Answer& answer, Call call) {
   const auto& claim = ask->claim;
-  if (!may_make_keys(*ask)) return asked_again(*ask);
+  if (!may_make_keys(*ask)) return asked_again(ask);
   std::vector<wire::Compare> same{not_recalled(*ask)};
   if (wide(claim)) {
     same.push_back(unchanged_since(
@@ -538,7 +539,7 @@ void Store::commit(const AskPtr& ask, const Rows& rows, const LockTable& table,
 void Store::enqueue(const AskPtr& ask, Call call) {
   leases_.for_waiter(call, [this, ask](const Leases::Got& got, Call now_on) {
     if (got.failure) return failed(ask, *got.failure, now_on);
-    if (!may_make_keys(*ask)) return asked_again(*ask);
+    if (!may_make_keys(*ask)) return asked_again(ask);
     ask->waiters_lease = got.id;
     auto then = seats(*ask, Seat::waits, got.id, BootClock::now());
     const bool brief = this->brief(*ask);
@@ -583,7 +584,7 @@ void Store::queued(const AskPtr& ask, const Rows& rows, const LockTable& table, 
     if (ahead->expires != TimePoint::max())
       answer.look_again = std::max(Duration::zero(), ahead->expires - rows.now());
   }
-  if (!book_.is_last(ask->call)) return asked_again(*ask);
+  if (!book_.is_last(ask->call)) return asked_again(ask);
   book_.put(std::move(wait));
   if (ahead) watcher_.watch(claim.owner, ahead->target);
   ask->reply(std::move(answer));
