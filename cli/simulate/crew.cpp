@@ -128,8 +128,11 @@ std::uint32_t Crew::running() {
   for (auto& member : members_) {
     if (member.pid == 0) continue;
     int status = 0;
-    if (::waitpid(member.pid, &status, WNOHANG) == 0) {
+    const bool changed = ::waitpid(member.pid, &status, WNOHANG | WUNTRACED) != 0;
+    if (!changed || WIFSTOPPED(status)) {
       ++count;
+      // Whoever is stopped now would not see that it is over.
+      if (changed && arena_.shared().stop) ::kill(member.pid, SIGCONT);
       continue;
     }
     member.pid = 0;
