@@ -10,14 +10,15 @@ namespace {
 /// What happens to some that ask for one resource: "1 goes", "2 waits behind 1", "2 is woken".
 class Lanes : public testing::Test {
  protected:
-  void enter(std::uint64_t who) {
+  void enter(std::uint64_t who, TimePoint until = TimePoint::max()) {
     const auto name = std::to_string(who);
     lane_.enter("r", {.high = 0, .low = who},
                 {.go = [this, name] { said_.push_back(name + " goes"); },
                  .wait =
                      [this, name](std::uint32_t behind) {
                        said_.push_back(name + " waits behind " + std::to_string(behind));
-                     }});
+                     },
+                 .until = until});
   }
   using Left = etcd::Lane::Left;
   void leave(std::uint64_t who, Left how = Left::answered) {
@@ -60,6 +61,17 @@ TEST_F(Lanes, WhoeverIsNotWantedAnyMoreIsPassedOver) {
   drop(2);
   leave(1);
   EXPECT_EQ(said(), (Said{"1 goes", "3 goes"}));
+}
+
+TEST_F(Lanes, WhoeverHasNoTimeLeftIsPassedOver) {
+  enter(1);
+  enter(2, BootClock::now());
+  enter(3);
+  leave(1);
+  EXPECT_EQ(said(), (Said{"1 goes", "3 goes"}));
+  enter(2);  // it comes back
+  leave(3);
+  EXPECT_EQ(said(), (Said{"2 goes"}));
 }
 
 TEST_F(Lanes, WhoeverIsNextAndNotWantedAnyMoreStopsNobody) {

@@ -105,7 +105,7 @@ TEST_F(Session, AStoppedHolderIsEndedByTheNextWaiter) {
   auto child = holder(url(), "r", "1s");
   const auto fence = std::stoull(child.after("held "));
   const auto session = session_of("r");
-  ::kill(child.pid(), SIGSTOP);
+  child.signal(SIGSTOP);
   const Mutex mutex(connect(url()), "r", kPatient);
   auto lease = mutex.acquire();
   EXPECT_GT(lease.fence().value, fence);
@@ -123,7 +123,7 @@ TEST_F(Session, WithoutTheRightToEndItTheWaiterSaysSo) {
       "GRANT USAGE ON ALL SEQUENCES IN SCHEMA interlock TO guest");
   auto child = holder(url(), "r", "1s");
   child.after("held ");
-  ::kill(child.pid(), SIGSTOP);
+  child.signal(SIGSTOP);
   try {
     static_cast<void>(Mutex(connect(server().url("guest")), "r", kPatient).acquire());
     ADD_FAILURE() << "guests may end no session of a superuser";

@@ -20,6 +20,7 @@
 #include "conformance/temporary_directory.hpp"
 #include "eventually.hpp"
 #include "interlock/interlock.hpp"
+#include "signals.hpp"
 
 namespace interlock::process {
 
@@ -114,7 +115,7 @@ class Child {
     return text.empty() ? 0 : std::stoull(text);
   }
 
-  void signal(int number) const { ::kill(pid_, number); }
+  void signal(int number) const { testing_support::send_signal(pid_, number); }
   /// SIGKILL; and nobody is told of its death for now.
   void kill_and_leave_it() const { ::kill(pid_, SIGKILL); }
   void kill() {

@@ -22,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "signals.hpp"
+
 namespace interlock::servers {
 
 /// A port that nobody listens on, and that no other test gets for as long as this process lives: servers
@@ -93,7 +95,7 @@ class Process {
   }
   ~Process() { end(SIGKILL); }
 
-  void signal(int number) const { ::kill(pid_, number); }
+  void signal(int number) const { testing_support::send_signal(pid_, number); }
   void end(int number) {
     if (pid_ <= 0) return;
     ::kill(pid_, number);

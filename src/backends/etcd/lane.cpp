@@ -40,15 +40,19 @@ void Lane::drop(const Owner& owner) { leave(owner, Left::answered, false); }
 
 void Lane::leave(const Owner& owner, Left how, bool on_its_way) {
   Work work;
+  // What goes, goes without the mutex: it may be the last to know of whoever asked.
+  Place place;
+  std::vector<Ask> gone;
   {
     const std::lock_guard lock(mutex_);
     const auto it = places_.find(owner);
     if (it == places_.end() || it->second.on_its_way != on_its_way) return;
-    const auto place = std::move(it->second);
+    place = std::move(it->second);
     places_.erase(it);
     if (place.turn != Turn::first) return;
     const auto line = lines_.find(place.resource);
-    work = how == Left::unanswered ? let_all_through(line) : next(line, how == Left::answered);
+    work =
+        how == Left::unanswered ? let_all_through(line) : next(line, how == Left::answered, gone);
   }
   for (const auto& one : work) one();
 }
@@ -66,15 +70,27 @@ std::function<void()> Lane::call(Place& place, Turn turn, const Owner& owner) {
   return [this, owner] { wake_(owner); };
 }
 
-Lane::Work Lane::next(Lines::iterator line, bool tell) {
-  auto& all = line->second.all;
-  while (!all.empty() && waiting(all.front().first, all.front().second) == nullptr) all.pop_front();
-  if (all.empty()) {
+std::optional<std::pair<std::uint32_t, Owner>> Lane::pop(Line& line, std::vector<Ask>& gone) {
+  const auto now = BootClock::now();
+  while (!line.all.empty()) {
+    const auto one = line.all.front();
+    line.all.pop_front();
+    auto* place = waiting(one.first, one.second);
+    if (place == nullptr) continue;
+    if (now < place->ask.until) return one;
+    gone.push_back(std::move(place->ask));
+    places_.erase(one.second);
+  }
+  return {};
+}
+
+Lane::Work Lane::next(Lines::iterator line, bool tell, std::vector<Ask>& gone) {
+  const auto one = pop(line->second, gone);
+  if (!one) {
     lines_.erase(line);
     return {};
   }
-  const auto [first, next_owner] = std::move(all.front());
-  all.pop_front();
+  const auto& [first, next_owner] = *one;
   Work work{call(places_.at(next_owner), Turn::first, next_owner)};
   if (!tell) return work;
   for (const auto& owner : std::exchange(line->second.asking, {})) {

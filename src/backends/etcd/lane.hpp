@@ -15,6 +15,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,8 +30,9 @@ class Lane {
   /// One of the two is called, or neither, if nobody wants the answer any more.
   struct Ask {
     std::function<void()> go;
-    std::function<void(std::uint32_t)>
-        wait;  ///< answers that it waits behind so many, or some more
+    /// Answers that it waits behind so many, or some more.
+    std::function<void(std::uint32_t)> wait;
+    TimePoint until = TimePoint::max();  ///< nobody wants it after that
   };
 
   explicit Lane(std::function<void(const Owner&)> wake) : wake_(std::move(wake)) {}
@@ -62,10 +64,12 @@ class Lane {
   using Work = std::vector<std::function<void()>>;
 
   Place* waiting(std::uint32_t number, const Owner& owner);
+  /// The next one who waits, and has time: out of the line.
+  std::optional<std::pair<std::uint32_t, Owner>> pop(Line& line, std::vector<Ask>& gone);
   /// It is its turn: what to do then.
   std::function<void()> call(Place& place, Turn turn, const Owner& owner);
   void leave(const Owner& owner, Left how, bool on_its_way);
-  Work next(Lines::iterator line, bool tell);
+  Work next(Lines::iterator line, bool tell, std::vector<Ask>& gone);
   Work let_all_through(Lines::iterator line);
 
   const std::function<void(const Owner&)> wake_;

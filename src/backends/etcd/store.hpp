@@ -76,7 +76,6 @@ class Store final : public Backend {
   /// `whole`: if not, only the end of the line was read, and the rest was counted.
   void decide(const AskPtr& ask, const wire::TxnResponse& response, Call call, bool whole = true);
   void out_of_time(const AskPtr& ask, Call call);
-  [[nodiscard]] Failure too_long() const;
   void commit(const AskPtr& ask, const Rows& rows, const LockTable& table, const Answer& answer,
               Call call);
   void enqueue(const AskPtr& ask, Call call);

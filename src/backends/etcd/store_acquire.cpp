@@ -225,14 +225,12 @@ void Store::begin(const AskPtr& ask, Call call) {
                                                   : Lane::Left::unanswered);
         reply(std::move(answer));
       };
-      if (BootClock::now() < call.deadline) return begin(ask, call);
-      ask->cut_short = true;
-      failed(ask, too_long(), call);
+      begin(ask, call);
     };
     const auto wait = [ask](std::uint32_t behind) {
       ask->reply({.verdict = Verdict::queued, .place = behind});
     };
-    return lane_.enter(lane_of(claim), claim.owner, {go, wait});
+    return lane_.enter(lane_of(claim), claim.owner, {go, wait, call.deadline});
   }
   const auto go = [this, ask, simple](const Leases::Got& got, Call now_on) {
     if (got.failure) return failed(ask, *got.failure, now_on);
@@ -471,13 +469,11 @@ void Store::decide(const AskPtr& ask, const wire::TxnResponse& response, Call ca
 // etcd answers, so it is not out of reach: whoever may wait asks again, if it still wants to.
 void Store::out_of_time(const AskPtr& ask, Call call) {
   if (ask->queue) return ask->reply({.verdict = Verdict::queued, .look_again = Duration::zero()});
-  failed(ask, too_long(), call);
-}
-
-Failure Store::too_long() const {
-  return {.kind = Failure::Kind::unreachable,
+  failed(ask,
+         {.kind = Failure::Kind::unreachable,
           .error = Error(Errc::unreachable, "it took longer than the call may take",
-                         {.resource = {}, .node = traits_.where, .maybe_held = false})};
+                         {.resource = {}, .node = traits_.where, .maybe_held = false})},
+         call);
 }
 
 // Only if it is still as it was read. (What was deleted since then was not in the way.)
