@@ -40,7 +40,7 @@ Words common() {
       {"foreign_ms", "100"},    // how often one looks at a lock of another program
       {"deaf_look_ms", "100"},  // how often the first in line looks if it can't be told
       {"second_look_ms", "500"},
-      {"most_places", "10000"},
+      {"most_places", "1000"},  // that are counted
       {"acquire_parameters",
        "by_owner uuid, ids bigint[], names text, modes text, counts bigint[], capacities bigint[],"
        " ancestors text, ttl_us bigint, may_queue boolean, instead uuid, of_priority bigint,"

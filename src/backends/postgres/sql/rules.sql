@@ -361,8 +361,8 @@ BEGIN
   RETURN answer;
 END $$;
 
--- acquire, for one exclusive lock and nothing special about it: free, its turn, behind one holder, or new in
--- the line behind it. What is not that simple goes the long way.
+-- acquire, for one exclusive lock and nothing special about it: free, its turn, behind one holder, or in the
+-- line behind it. What is not that simple goes the long way.
 CREATE OR REPLACE FUNCTION interlock.{kind}_acquire_one({session_parameters} {acquire_parameters})
 RETURNS text LANGUAGE plpgsql {secure} AS $$
 DECLARE
@@ -371,6 +371,7 @@ DECLARE
   first interlock.{table};
   second interlock.{table};
   was_queued boolean;
+  my_rank bigint;
   my_number bigint;
   fence bigint;
   place bigint;
@@ -419,14 +420,22 @@ BEGIN
     END IF;
     IF second.line = 2 AND may_queue AND NOT interlock.{kind}_is_gone(first.home, own)
       AND (second.home = 0 OR NOT interlock.{kind}_is_gone(second.home, own))
-      AND NOT EXISTS (SELECT FROM interlock.{table} WHERE owner = by_owner AND id = of_id) THEN
-      my_number := nextval('interlock.numbers');
-      INSERT INTO interlock.{table} VALUES (of_id, 2, -of_priority, my_number, by_owner, names, 'e', counts[1],
-        capacities[1], ancestors = '1', at, at + interval '{ticket_ms} ms', {blocks}, own, of_identity,
-        of_label, of_host, of_pid, of_tied, '');
+      AND NOT EXISTS (SELECT FROM interlock.{table} WHERE owner = by_owner AND id = of_id AND line <> 2) THEN
+      UPDATE interlock.{table} SET expires = at + interval '{ticket_ms} ms', home = own, spared = {blocks}
+      WHERE owner = by_owner AND id = of_id AND line = 2
+      RETURNING rank, number INTO my_rank, my_number;
+      was_queued := FOUND;
+      IF NOT was_queued THEN
+        my_rank := -of_priority;
+        my_number := nextval('interlock.numbers');
+        INSERT INTO interlock.{table} VALUES (of_id, 2, my_rank, my_number, by_owner, names, 'e', counts[1],
+          capacities[1], ancestors = '1', at, at + interval '{ticket_ms} ms', {blocks}, own, of_identity,
+          of_label, of_host, of_pid, of_tied, '');
+      END IF;
       SELECT count(*) INTO place FROM (
         SELECT FROM interlock.{table} WHERE id = of_id AND line > 0
-          AND (line, rank, number) < (2, -of_priority, my_number) LIMIT {most_places}) AS before_me;
+          AND (line, rank, number) < (2, my_rank, my_number) LIMIT {most_places}) AS before_me;
+      {queued}
       RETURN 'queued ' || place || ' '
         || interlock.{kind}_look(place, least(first.expires, second.expires) - at, own);
     END IF;
