@@ -98,9 +98,9 @@ expect 0 "$INTERLOCK" simulate speed --processes 2 --threads 1 --duration 500ms 
 same "$("$INTERLOCK" list)" ""
 
 it "ends though one of its processes was stopped"
-"$INTERLOCK" simulate speed --processes 2 --duration 1s >early 2>&1 &
+"$INTERLOCK" simulate speed --processes 2 --duration 6s >early 2>&1 &
 runs=$!
-working
+eventually takes
 eventually pgrep -P "$runs" >children
 kill -STOP "$(head -n 1 children)"
 ends "$runs" 0
