@@ -8,11 +8,14 @@ field() { python3 -c 'import json,sys; print(json.load(open("out"))[sys.argv[1]]
 # It has taken locks, and goes on.
 takes() { "$INTERLOCK" list 2>/dev/null | grep -q "^interlock-"; }
 working() { eventually takes && eventually takes; }
-# Damages the store until this process has ended.
+# Damages the store until this process has ended; each time between two of its steps, or that would write
+# over it.
 spoil() {
   local end=$((SECONDS + 20)) file
   while alive "$1" && ((SECONDS < end)); do
-    for file in locks/*.json; do echo damaged >damaged && mv damaged "$file"; done
+    for file in locks/*.json; do
+      echo damaged >damaged && flock "${file%.json}.lock" mv damaged "$file"
+    done
   done
 }
 small=(--processes 2 --threads 2)
@@ -41,10 +44,10 @@ for program in time speed stress escalation; do
 done
 
 it "says where the store was set"
-expect 0 "$INTERLOCK" simulate time --duration 50ms
+expect 0 "$INTERLOCK" simulate time --duration 500ms
 contains "$out" "This store was set by INTERLOCK_URL"
 printf '{"url": "file://%s/locks"}' "$work" >interlock.json
-expect 0 "$INTERLOCK" simulate time --duration 50ms
+expect 0 "$INTERLOCK" simulate time --duration 500ms
 contains "$out" "This store was set by $(pwd -P)/interlock.json:1"
 expect 0 "$INTERLOCK" bench --duration 60ms --threads 2
 contains "$out" "This store was set by $(pwd -P)/interlock.json:1"
@@ -59,7 +62,7 @@ check grep -q 'class="killed"' stress.svg
 check grep -q '>worker 2.1<' stress.svg
 
 it "draws the whole run, also one with more events than can be seen"
-expect 0 "$INTERLOCK" --url memory: simulate speed --duration 300ms --hold 0s --svg speed.svg
+expect 0 "$INTERLOCK" --url memory: simulate speed --duration 3s --hold 0s --svg speed.svg
 check grep -q '>A column is ' speed.svg
 for picture in stress speed; do
   check python3 - "$picture.svg" <<'CHECK'
@@ -109,7 +112,7 @@ it "tells what it found before a picture that can't be written"
 expect 1 "$INTERLOCK" simulate speed --duration 10s --no-lock --svg /dev/full
 contains "$err" "FAILED: "
 contains "$err" "the picture can't be written to /dev/full"
-expect 74 "$INTERLOCK" simulate time --duration 100ms --svg /dev/full
+expect 74 "$INTERLOCK" simulate time --duration 500ms --svg /dev/full
 contains "$out" "grants"
 echo kept >kept.svg
 expect 69 "$INTERLOCK" simulate time --url redis://127.0.0.1:1 --svg kept.svg
@@ -138,7 +141,7 @@ expect 64 "$INTERLOCK" --url memory: simulate time --seed -1
 contains "$err" "--seed: '-1' is not a whole number from 0 to 18446744073709551615"
 expect 0 "$INTERLOCK" --url memory: simulate time --duration 10ms --seed 18446744073709551615
 contains "$out" "seed 18446744073709551615"
-expect 74 "$INTERLOCK" simulate time --duration 100ms --svg no/such/directory.svg
+expect 74 "$INTERLOCK" simulate time --duration 500ms --svg no/such/directory.svg
 expect 69 "$INTERLOCK" simulate time --url redis://127.0.0.1:1
 for program in time speed stress escalation; do
   expect 0 "$INTERLOCK" help simulate "$program"
