@@ -64,7 +64,7 @@ class SessionStore::Timer final : public io::Connection {
     for (auto* const session : {&store_.main_, &store_.second_}) {
       if (session->clean_up_at <= now) {
         session->clean_up_at = TimePoint::max();
-        finished.list.emplace_back([this, session] { store_.clean_up_now(*session); });
+        finished.list.emplace_back([this, session] { store_.clean_up(*session); });
       }
       clean_up_at = std::min(clean_up_at, session->clean_up_at);
     }
@@ -164,7 +164,8 @@ std::shared_ptr<Link> SessionStore::make_link(Session& session) {
   plan.on_error = [this, &session](const Statement& statement) {
     const std::lock_guard lock(mutex_);
     const bool again = &statement == &SessionVerbs::get().settle;
-    clean_up(session, BootClock::now() + (again ? kAgain : Duration::zero()));
+    const auto at = BootClock::now() + (again ? kAgain : Duration::zero());
+    session.clean_up_at = std::min(session.clean_up_at, at);
   };
   if (second) {
     plan.on_open = [this] {
@@ -452,12 +453,8 @@ void SessionStore::expire(const Owner& owner, const std::string& ids) {
       });
 }
 
-void SessionStore::clean_up(Session& session, TimePoint at) {
-  session.clean_up_at = std::min(session.clean_up_at, at);
-}
-
 // If that fails, it is tried again: on_error. If there is no answer, it may yet be done.
-void SessionStore::clean_up_now(Session& session) {
+void SessionStore::clean_up(const Session& session) {
   ask(session, SessionVerbs::get().settle, {}, {}, [](const Outcome&) {});
 }
 

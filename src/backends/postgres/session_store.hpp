@@ -101,9 +101,8 @@ class SessionStore final : public Backend {
   void leave_the_line(const Claim& claim, Call call, Reply reply);
 
   void expire(const Owner& owner, const std::string& ids);
-  /// Gives back what a statement that failed half-way may have locked. With the mutex.
-  void clean_up(Session& session, TimePoint at);
-  void clean_up_now(Session& session);
+  /// Gives back what a statement that failed half-way may have locked.
+  void clean_up(const Session& session);
   /// What pg_stat_activity shows of us, and that it is not this any more.
   [[nodiscard]] std::string title(const Session& session) const;
   void title_changes();
