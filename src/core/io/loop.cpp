@@ -22,7 +22,7 @@ constexpr auto kWorthSleeping = std::chrono::milliseconds(10);
 // So long a busy caller may overlook what comes for others.
 constexpr auto kUnseen = std::chrono::milliseconds(1);
 // So long a caller looks for its answer before it sleeps, if the last one came that fast.
-constexpr auto kLooking = std::chrono::microseconds(150);
+constexpr auto kLooking = std::chrono::microseconds(250);
 
 }  // namespace
 
