@@ -10,6 +10,7 @@
 #   make lint       clang-tidy and the format check; make format repairs the format
 #   make sanitize   the tests under ASan+UBSan and under TSan
 #   make clang      build everything with clang, and run the unit tests
+#   make without    build and test with stores left out: WITHOUT="postgres etcd"
 #   make install    to PREFIX (/usr/local), below DESTDIR if given
 #   make clean      forget all builds
 
@@ -21,7 +22,7 @@ JOBS ?= $(shell nproc)
 # Most tests wait for something most of the time.
 TEST_JOBS ?= $(shell expr 2 \* $(JOBS))
 
-.PHONY: all build demo test interop collector bench compare lint format sanitize asan tsan clang install deps clean
+.PHONY: all build demo test interop collector bench compare lint format sanitize asan tsan clang without install deps clean
 .DELETE_ON_ERROR:
 
 all: build
@@ -104,6 +105,13 @@ clang: deps
 	cmake --preset $@ --log-level=WARNING
 	cmake --build --preset $@ -j $(JOBS)
 	ctest --preset $@ -j $(JOBS) --label-regex unit
+
+WITHOUT ?= postgres etcd
+without: deps
+	cmake --preset release -B build-without --log-level=WARNING \
+	  $(foreach store,$(WITHOUT),-DINTERLOCK_STORE_$(shell tr a-z A-Z <<< $(store))=OFF)
+	cmake --build build-without -j $(JOBS)
+	ctest --test-dir build-without --output-on-failure -j $(TEST_JOBS)
 
 install: build
 	cmake --install build --prefix $(PREFIX)
