@@ -42,7 +42,7 @@ struct Term {
   explicit Term(Lease granted) : lease(std::move(granted)), number(lease.fence()) {}
 
   [[nodiscard]] bool lasts() const {
-    return !over.stop_requested() && lease.state() == LeaseState::held;
+    return !resigned && !over.stop_requested() && lease.state() == LeaseState::held;
   }
 
   Lease lease;

@@ -291,6 +291,22 @@ TEST_P(Election, AnObserverIsToldOfEachChangeAndOfNobody) {
   ASSERT_TRUE(told({"nobody", "first", "nobody", "second", "late"}));
 }
 
+TEST_P(Election, WhoIsToldOfItsTermIsToldOfItsEndByTheDestructor) {
+  const auto locks = client();
+  for (int i = 0; i < 1000; ++i) {
+    int gains = 0;
+    int losses = 0;
+    {
+      LeaderElection it(
+          locks, "orders",
+          {.on_gain = [&](Fence) { ++gains; }, .on_loss = [&](const std::string&) { ++losses; }});
+      EXPECT_TRUE(it.try_lead());
+      for (int pause = 0; pause < i % 25; ++pause) std::this_thread::yield();
+    }
+    ASSERT_EQ(gains, losses) << "round " << i;
+  }
+}
+
 TEST_P(Election, CallbacksComeOneByOneAndTakeTurns) {
   const auto locks = client();
   std::atomic<int> inside = 0;
