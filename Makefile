@@ -3,6 +3,7 @@
 #   make            the library and the command, at build/bin/interlock
 #   make demo       see it work: a counter with and without a lock
 #   make test       build everything and run every test
+#   make strange    some of them a minute after boot, without privileges and HOME, in Turkish, …
 #   make interop    meet other lock libraries on Redis: redis-py, redsync, node-redlock, …
 #   make collector  meet an OpenTelemetry Collector with our traces
 #   make bench      measure, as ratios to a baseline of the same run
@@ -22,7 +23,7 @@ JOBS ?= $(shell nproc)
 # Most tests wait for something most of the time.
 TEST_JOBS ?= $(shell expr 2 \* $(JOBS))
 
-.PHONY: all build demo test interop collector bench compare lint format sanitize asan tsan clang without install deps clean
+.PHONY: all build demo test strange interop collector bench compare lint format sanitize asan tsan clang without install deps clean
 .DELETE_ON_ERROR:
 
 all: build
@@ -41,9 +42,17 @@ build: deps build/build.ninja
 demo: build
 	tools/demo
 
+# At the end it says how long each suite took. All of it stays below 12 minutes on two cores.
+test: STARTED := $(shell date +%s)
 test: deps build/build.ninja
 	cmake --build --preset release -j $(JOBS)
-	ctest --preset release -j $(TEST_JOBS)
+	status=0; ctest --preset release -j $(TEST_JOBS) --output-junit tests.xml || status=$$?; \
+	  tools/suites build/tests.xml $(STARTED); exit $$status
+
+strange: deps build/build.ninja
+	@tools/deps strange
+	cmake --build --preset release -j $(JOBS)
+	tools/strange -j $(TEST_JOBS)
 
 # Go and Node.js need not be Debian's.
 interop: build

@@ -6,7 +6,10 @@ class Terminal:
         self.seen = ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ.update({"TERM": "xterm", "PS1": "$ ", **environment})
+            # What a shell says of its jobs is in the user's language.
+            os.environ.update({"TERM": "xterm", "PS1": "$ ", "LC_MESSAGES": "C", **environment})
+            if "LC_ALL" in os.environ:
+                os.environ["LANG"] = os.environ["LC_CTYPE"] = os.environ.pop("LC_ALL")
             os.execvp(command[0], command)
 
     def type(self, text):

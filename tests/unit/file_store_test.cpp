@@ -30,6 +30,16 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return at == std::string::npos ? text : text.replace(at, what.size(), by);
 }
 
+/// With this number in place of the first one of that name.
+std::string with_number(std::string text, const std::string& name, const std::string& number) {
+  const auto key = '"' + name + "\":";
+  const auto at = text.find(key);
+  EXPECT_NE(at, std::string::npos) << key << " in " << text;
+  if (at == std::string::npos) return text;
+  const auto begin = at + key.size();
+  return text.replace(begin, text.find_first_not_of("0123456789", begin) - begin, number);
+}
+
 TEST(FileStore, RecordsSurviveReopening) {
   const TemporaryDirectory directory;
   const auto claim = claim_on({"a", "b"});
@@ -134,9 +144,9 @@ TEST_P(CorruptFile, IsRefusedAndNamedAndNeverReadAsFree) {
   if (how == "version") bad = replaced(good, "\"interlock\":1", "\"interlock\":2");
   if (how == "type") bad = replaced(good, "\"records\":[", "\"records\":{},\"x\":[");
   if (how == "owner") bad = replaced(good, held.owner.to_string(), "nobody");
-  if (how == "absurd") bad = replaced(good, "\"exp\":", "\"exp\":9999");
+  if (how == "absurd") bad = with_number(good, "exp", "9000000000000000000");
   if (how == "negative") bad = replaced(good, "\"since\":", "\"since\":-");
-  if (how == "fence") bad = replaced(good, "\"fence\":", "\"fence\":99");
+  if (how == "fence") bad = with_number(good, "fence", "9007199254740993");
   if (how == "mode") bad = replaced(good, "\"exclusive\"", "\"whatever\"");
   if (how == "elsewhere") bad = replaced(good, "\"res\":\"name\"", "\"res\":\"names\"");
   if (how == "twice") {

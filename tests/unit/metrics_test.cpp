@@ -1,6 +1,7 @@
 // Row 0.11: lock metrics and wait times.
 #include <gtest/gtest.h>
 
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -22,7 +23,10 @@ using testing_support::Waiting;
 // The value of the one sample that is written like this; -1 if there is none.
 double sample(const std::string& text, const std::string& series) {
   const auto at = text.find("\n" + series + " ");
-  return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size() + 2));
+  if (at == std::string::npos) return -1;
+  double value = -1;
+  (void)std::from_chars(text.data() + at + series.size() + 2, text.data() + text.size(), value);
+  return value;
 }
 
 struct MetricsTest : testing::Test {
