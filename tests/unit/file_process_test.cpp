@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <atomic>
@@ -408,14 +409,37 @@ TEST(FileProcesses, AClaimOnNamesNeverUsedBeforeIsSeenWholeToo) {
 TEST(FileStoreListing, ManyShardsAreAllListed) {
   const TemporaryDirectory directory;
   Store store(directory.path());
+  std::vector<Claim> claims;
+  for (int hundred = 0; hundred < 3; ++hundred) {
+    std::vector<std::string> names;
+    for (int i = 0; i < 100; ++i) names.push_back("name-" + std::to_string(100 * hundred + i));
+    claims.push_back(claim_on(names));
+    ASSERT_EQ(store.acquire(claims.back()).verdict, Verdict::granted);
+  }
+  EXPECT_EQ(store.inspect().resources.size(), 300U);
+  EXPECT_EQ(store.inspect({.resources = {}, .prefix = "name-29"}).resources.size(), 11U);
+  for (const auto& claim : claims) EXPECT_EQ(store.release(claim).verdict, Verdict::granted);
+  EXPECT_TRUE(store.inspect().resources.empty());
+}
+
+TEST(FileStoreDescriptors, AClaimThatNeedsMoreThanThereMayBeIsRefusedAtOnce) {
+  const TemporaryDirectory directory;
+  Store store(directory.path());
   std::vector<std::string> names;
   for (int i = 0; i < 300; ++i) names.push_back("name-" + std::to_string(i));
-  const auto claim = claim_on(names);
-  ASSERT_EQ(store.acquire(claim).verdict, Verdict::granted);
-  EXPECT_EQ(store.inspect().resources.size(), names.size());
-  EXPECT_EQ(store.inspect({.resources = {}, .prefix = "name-29"}).resources.size(), 11U);
-  EXPECT_EQ(store.release(claim).verdict, Verdict::granted);
-  EXPECT_TRUE(store.inspect().resources.empty());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = std::min<rlim_t>(256, before.rlim_max), .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto answer = store.acquire(claim_on(names));
+  const auto one = store.acquire(claim_on({"name-0"}));
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(answer.why);
+  EXPECT_EQ(answer.why->errc(), Errc::refused);
+  EXPECT_FALSE(answer.why->retryable());
+  EXPECT_NE(std::string(answer.why->what()).find("ulimit -n"), std::string::npos)
+      << answer.why->what();
+  EXPECT_EQ(one.verdict, Verdict::granted);
 }
 
 TEST(FileProcesses, AForkInTheMiddleLeavesNoLockBehind) {

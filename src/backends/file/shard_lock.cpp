@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -64,11 +65,24 @@ std::optional<FileDescriptor> lock(const Directory& directory, ShardId id, Acces
   }
 }
 
+// Each lock is an open file. If there can't be so many, trying again does not help.
+void check_descriptors(const Directory& directory, std::size_t locks) {
+  constexpr std::size_t kFew = 64;
+  rlimit limit{};
+  if (locks <= kFew || ::getrlimit(RLIMIT_NOFILE, &limit) != 0 || locks < limit.rlim_cur) return;
+  throw Error(Errc::refused,
+              "a claim on so many names needs " + std::to_string(locks) +
+                  " open files, and this process may have " + std::to_string(limit.rlim_cur) +
+                  "; raise the limit (ulimit -n)",
+              {.resource = {}, .node = directory.where(), .maybe_held = false});
+}
+
 }  // namespace
 
 std::optional<ShardLocks> ShardLocks::try_take(const Directory& directory,
                                                std::span<const ShardId> shards, Access access,
                                                ShardId& blocker) {
+  check_descriptors(directory, shards.size());
   Patience patience;
   for (;;) {
     ShardLocks locks;
