@@ -3,7 +3,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "core/text.hpp"
 #include "interlock/error.hpp"
@@ -66,8 +65,8 @@ std::string format_duration(Duration value) {
   using namespace std::chrono;
   const auto number = [](double n, const char* unit) {
     std::array<char, 32> text{};
-    (void)std::snprintf(text.data(), text.size(), "%.3g%s", n, unit);
-    return std::string(text.data());
+    const auto end = std::to_chars(text.begin(), text.end(), n, std::chars_format::general, 3).ptr;
+    return std::string(text.begin(), end) + unit;
   };
   const auto count = static_cast<double>(value.count());
   if (value == Duration::zero()) return "0s";
