@@ -23,18 +23,49 @@ std::string mode_of(const Entry& entry, std::uint32_t capacity) {
   return std::to_string(entry.slots) + " of " + std::to_string(capacity);
 }
 
-std::string host_and_pid(const interlock::Who& who) {
-  std::string text = who.host;
+constexpr int kShortestHost = 8;
+
+// A host's name may be long, and says the least. So it is what makes room, by this many columns.
+std::string host_and_pid(const interlock::Who& who, int less = 0) {
+  const auto wide = std::max(kShortestHost, width(who.host) - less);
+  std::string text = width(who.host) <= wide ? who.host : printable(who.host, wide - 2) + "..";
   if (who.pid != 0) text.append(":").append(std::to_string(who.pid));
   return text;
 }
 
+std::string describe_within(const interlock::Who& who, int less) {
+  if (who.host.empty()) return who.label.empty() ? "an unknown host" : who.label;
+  std::string text = host_and_pid(who, less);
+  if (!who.label.empty()) text += " (" + who.label + ")";
+  return text;
+}
+
 // How long is left says something of holders only: those who wait, wait on.
-Row row(const ResourceState& state, const Entry& entry, const std::string& what, bool holds) {
+Row row(const ResourceState& state, const Entry& entry, const std::string& what, bool holds,
+        int less) {
   return {printable(state.resource),      what,
-          mode_of(entry, state.capacity), printable(host_and_pid(entry.who)),
+          mode_of(entry, state.capacity), printable(host_and_pid(entry.who, less)),
           for_people(entry.age),          holds ? for_people(entry.remaining) : "-",
           printable(entry.who.label)};
+}
+
+// With host names that are this much shorter.
+std::vector<std::string> table_with(const interlock::Snapshot& snapshot, bool all, int less) {
+  std::vector<Row> rows{{"NAME", "STATE", "MODE", "HOST:PID", "AGE", "LEFT", "LABEL"}};
+  for (const auto& state : snapshot.resources) {
+    for (const auto& entry : state.holders) {
+      if (all || !entry.ancestor) rows.push_back(row(state, entry, "held", true, less));
+    }
+    int place = 0;
+    for (const auto& entry : state.waiters) {
+      ++place;
+      if (all || !entry.ancestor) {
+        rows.push_back(row(state, entry, "waiting " + std::to_string(place), false, less));
+      }
+    }
+  }
+  if (rows.size() == 1) return {};
+  return align(rows);
 }
 
 nlohmann::ordered_json to_json(const Entry& entry) {
@@ -59,12 +90,7 @@ nlohmann::ordered_json to_json(const Entry& entry) {
 
 }  // namespace
 
-std::string describe(const interlock::Who& who) {
-  if (who.host.empty()) return who.label.empty() ? "an unknown host" : who.label;
-  std::string text = host_and_pid(who);
-  if (!who.label.empty()) text += " (" + who.label + ")";
-  return text;
-}
+std::string describe(const interlock::Who& who) { return describe_within(who, 0); }
 
 std::string for_people(Duration duration) {
   using std::chrono::seconds;
@@ -78,22 +104,11 @@ std::string time_left(const Entry& entry) {
                                             : for_people(entry.remaining) + " left";
 }
 
-std::vector<std::string> table(const interlock::Snapshot& snapshot, bool all) {
-  std::vector<Row> rows{{"NAME", "STATE", "MODE", "HOST:PID", "AGE", "LEFT", "LABEL"}};
-  for (const auto& state : snapshot.resources) {
-    for (const auto& entry : state.holders) {
-      if (all || !entry.ancestor) rows.push_back(row(state, entry, "held", true));
-    }
-    int place = 0;
-    for (const auto& entry : state.waiters) {
-      ++place;
-      if (all || !entry.ancestor) {
-        rows.push_back(row(state, entry, "waiting " + std::to_string(place), false));
-      }
-    }
-  }
-  if (rows.size() == 1) return {};
-  return align(rows);
+std::vector<std::string> table(const interlock::Snapshot& snapshot, bool all, int columns) {
+  auto lines = table_with(snapshot, all, 0);
+  int widest = 0;
+  for (const auto& line : lines) widest = std::max(widest, width(line));
+  return widest <= columns ? lines : table_with(snapshot, all, widest - columns);
 }
 
 std::vector<std::string> align(const std::vector<std::vector<std::string>>& rows) {
@@ -143,7 +158,7 @@ void print_json(const nlohmann::ordered_json& json) {
 }
 
 std::string in_the_way(const interlock::Client& client, const std::vector<interlock::Part>& parts,
-                       const std::optional<interlock::Owner>& us) {
+                       const std::optional<interlock::Owner>& us, int columns) {
   interlock::Query query;
   for (const auto& part : parts) {
     query.resources.push_back(part.resource);
@@ -163,16 +178,19 @@ std::string in_the_way(const interlock::Client& client, const std::vector<interl
           return asked_for(state.resource) || entry.mode == Mode::exclusive;
         });
     if (holder == state.holders.end()) continue;
-    std::string text =
-        parts.size() > 1 || !asked_for(state.resource) ? state.resource + " is " : "";
-    text += "held by " + describe(holder->who) + " for " + for_people(holder->age);
+    const auto begin =
+        (parts.size() > 1 || !asked_for(state.resource) ? state.resource + " is " : "") +
+        "held by ";
+    std::string end = " for " + for_people(holder->age);
     if (state.holders.size() > 1)
-      text += " and " + std::to_string(state.holders.size() - 1) + " more";
+      end += " and " + std::to_string(state.holders.size() - 1) + " more";
     const auto place = std::find_if(state.waiters.begin(), state.waiters.end(),
                                     [&](const Entry& entry) { return us && entry.owner == *us; });
     const auto ahead = place == state.waiters.end() ? 0 : place - state.waiters.begin();
-    if (ahead > 0) text += ", " + std::to_string(ahead) + " ahead of you";
-    return text;
+    if (ahead > 0) end += ", " + std::to_string(ahead) + " ahead of you";
+    const auto text = begin + describe(holder->who) + end;
+    const int too_wide = std::max(0, width(text) - columns);
+    return too_wide == 0 ? text : begin + describe_within(holder->who, too_wide) + end;
   }
   return {};
 }

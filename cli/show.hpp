@@ -10,6 +10,8 @@
 
 namespace cli {
 
+inline constexpr int kAnyWidth = 1 << 20;
+
 /// "host:123 (label)".
 std::string describe(const interlock::Who& who);
 
@@ -19,8 +21,10 @@ std::string for_people(interlock::Duration duration);
 std::string time_left(const interlock::Entry& entry);
 
 /// A table with a line for each holder and waiter. Without `all`, those are left out that are only
-/// there because something below is locked. Empty if there is none.
-std::vector<std::string> table(const interlock::Snapshot& snapshot, bool all);
+/// there because something below is locked. Empty if there is none. `columns`: how wide it may be; long
+/// host names are shortened for that, and nothing else.
+std::vector<std::string> table(const interlock::Snapshot& snapshot, bool all,
+                               int columns = kAnyWidth);
 
 /// Rows of cells as lines with columns.
 std::vector<std::string> align(const std::vector<std::vector<std::string>>& rows);
@@ -31,8 +35,8 @@ nlohmann::ordered_json to_json(const interlock::Snapshot& snapshot, const std::s
 void print_json(const nlohmann::ordered_json& json);
 
 /// "held by host:123 (label) for 2m10s, 2 ahead of you"; empty if nobody is. `us` is our place in
-/// the queue.
+/// the queue. `columns`: as for `table`.
 std::string in_the_way(const interlock::Client& client, const std::vector<interlock::Part>& parts,
-                       const std::optional<interlock::Owner>& us);
+                       const std::optional<interlock::Owner>& us, int columns = kAnyWidth);
 
 }  // namespace cli

@@ -63,15 +63,14 @@ class WaitingLine {
 
   void update() {
     if (!shown_here_ || BootClock::now() < next_) return;
-    std::string text;
-    try {
-      text = in_the_way(client_, claim_.parts(), events_.owner());
-    } catch (const interlock::Error&) {  // whoever waits for the lock gets to hear of it
-    }
     const int wide = columns(STDERR_FILENO) - 1;
     // A long name must not hide who has it.
-    const auto line = "waiting for " + printable(claim_.title(), text.empty() ? wide : wide / 3) +
-                      (text.empty() ? "" : ": " + text);
+    auto line = "waiting for " + printable(claim_.title(), wide / 3);
+    try {
+      const auto who = in_the_way(client_, claim_.parts(), events_.owner(), wide - width(line) - 2);
+      if (!who.empty()) line += ": " + who;
+    } catch (const interlock::Error&) {  // the wait ends with it, or goes on
+    }
     std::cerr << "\r\033[K" << printable(line, wide) << std::flush;
     shown_ = true;
     next_ = BootClock::now() + seconds(1);

@@ -94,7 +94,7 @@ int watch(const Arguments& arguments) {
   for (;;) {
     const auto snapshot = client.inspect({.prefix = prefix});
     if (screen) {
-      auto lines = table(snapshot, false);
+      auto lines = table(snapshot, false, columns(STDOUT_FILENO));
       if (lines.empty()) lines.emplace_back("nothing is locked");
       screen->draw({title(prefix, client.traits().where)}, lines);
     } else {
