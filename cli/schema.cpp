@@ -12,7 +12,7 @@ int schema(const Arguments& arguments) {
       "schema [OPTIONS]",
       "Prints the SQL that a PostgreSQL store runs when it is first used, for databases where\n"
       "programs have not the right to. It is safe to run again.",
-      "  interlock schema --url postgres://db/app | psql -d app\n");
+      "  interlock schema --url postgres://db/app | psql -v ON_ERROR_STOP=1 -d app\n");
   parser.read(arguments);
   const auto url = interlock::Url::parse(store_url(parser.common));
   for (const auto& store : interlock::stores::all()) {

@@ -175,22 +175,6 @@ TEST_F(Blocking, AKilledCrowdIsNotWaitedFor) {
   EXPECT_TRUE(Mutex(connect(url()), "r", kPatient).acquire());
 }
 
-/// Takes and gives back, with others, until it is enough.
-class Crowd {
- public:
-  Crowd(const std::string& where, int many) {
-    for (int i = 0; i < many; ++i) {
-      threads_.emplace_back([where](const std::stop_token& stop) {
-        const Mutex mutex(connect(where), "hot", kPatient);
-        while (!stop.stop_requested()) static_cast<void>(mutex.acquire());
-      });
-    }
-  }
-
- private:
-  std::vector<std::jthread> threads_;
-};
-
 TEST_F(Blocking, ASecondSessionComesWhereLocksChangeHandsOftenAndGoes) {
   const auto quiet = connect(url());
   auto held = Mutex(quiet, "held", kPatient).acquire();

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,22 @@ inline constexpr Duration kAboutASecond = 5s;
 
 /// Comes back soon after the server does.
 inline const Options kPatient{.ttl = 600s, .retry = {.attempts = 200, .first = 20ms, .max = 200ms}};
+
+/// Takes and gives back, with others, until it is enough.
+class Crowd {
+ public:
+  Crowd(const std::string& where, int many) {
+    for (int i = 0; i < many; ++i) {
+      threads_.emplace_back([where](const std::stop_token& stop) {
+        const Mutex mutex(connect(where), "hot", kPatient);
+        while (!stop.stop_requested()) static_cast<void>(mutex.acquire());
+      });
+    }
+  }
+
+ private:
+  std::vector<std::jthread> threads_;
+};
 
 class PostgresTest : public testing::Test {
  protected:

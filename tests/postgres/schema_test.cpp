@@ -95,26 +95,6 @@ TEST_F(Schema, WhatEndedLongAgoIsClearedAway) {
   EXPECT_EQ(sql("SELECT count(*) FROM interlock.leases"), "1");
 }
 
-// Expected: nobody else's function runs with our rights, whoever may write to the schema public.
-TEST_F(Schema, SearchPathsOfOthersDoNoHarm) {
-  { auto made = Mutex(connect(url()), "r").acquire(); }
-  sql("CREATE TABLE public.loot (what text);"
-      "CREATE FUNCTION public.cardinality(a bigint[]) RETURNS int LANGUAGE plpgsql AS $$ BEGIN "
-      "INSERT INTO public.loot VALUES ('cardinality'); RETURN 0; END $$;"
-      "CREATE FUNCTION public.array_to_string(a bigint[], b text) RETURNS text LANGUAGE plpgsql AS "
-      "$$ "
-      "BEGIN INSERT INTO public.loot VALUES ('array_to_string'); RETURN ''; END $$");
-  const servers::PgBouncer bouncer(server());
-  for (const auto& where : {url(), lease_url(), bouncer.url() + "?mode=lease"}) {
-    const auto locks = connect(where);
-    auto lease = Mutex(locks, "r", {.identity = "me"}).acquire();
-    EXPECT_TRUE(lease.extend(30s));
-    EXPECT_EQ(locks.inspect().resources.size(), 1U);
-    EXPECT_EQ(lease.release(), LeaseState::released);
-  }
-  EXPECT_EQ(sql("SELECT count(*) FROM public.loot"), "0");
-}
-
 // Expected: settings of the role that would end our session or forget our grants don't count.
 TEST_F(Schema, SettingsOfTheRoleAreOverruled) {
   sql("ALTER ROLE postgres SET idle_session_timeout = '1s'");

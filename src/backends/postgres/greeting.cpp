@@ -20,23 +20,19 @@ std::string channel_of(std::int64_t home) {
 
 std::function<std::string(const Link::Greeting&)> greeting(
     std::function<std::vector<std::string>(Link&, bool, const Hello&)> then) {
-  struct Progress {
-    std::vector<std::string> left;
-  };
-  const auto progress = std::make_shared<Progress>();
-  return [progress, then = std::move(then)](const Link::Greeting& now) -> std::string {
-    if (now.step == 0) {
-      *progress = {};
-      return hello_sql();
-    }
+  const auto left = std::make_shared<std::vector<std::string>>();
+  return [left, then = std::move(then)](const Link::Greeting& now) -> std::string {
+    if (now.step == 0) *left = {hello_sql()};
     if (now.step == 1) {
       const auto hello = read_hello(*now.answer);
-      progress->left = then(now.link, hello.process != now.process, hello);
-      if (hello.schema < kSchemaVersion) return make_schema_sql();
+      *left = then(now.link, hello.process != now.process, hello);
+      if (hello.schema < kSchemaVersion) left->insert(left->begin(), make_schema_sql());
     }
-    if (progress->left.empty()) return {};
-    auto next = std::move(progress->left.front());
-    progress->left.erase(progress->left.begin());
+    if (left->empty()) return {};
+    // A message is one transaction, also through a pooler, and the server analyses a statement when those before it
+    // are done.
+    auto next = std::string("SET LOCAL ") + kOwnPath + "; " + left->front();
+    left->erase(left->begin());
     return next;
   };
 }
@@ -45,10 +41,8 @@ std::function<std::string(const Link::Greeting&)> greeting(
 std::string session_settings(Duration call_timeout) {
   const auto timeout =
       std::to_string(std::chrono::ceil<std::chrono::milliseconds>(call_timeout * 3 / 4).count());
-  return "SET lock_timeout = " + timeout +
-         "; SET default_transaction_isolation = 'read committed'"
-         // Nobody else's functions, and no end but ours.
-         "; SET search_path = pg_catalog, pg_temp; SET idle_session_timeout = 0"
+  return std::string("SET ") + kOwnPath + "; SET lock_timeout = " + timeout +
+         "; SET default_transaction_isolation = 'read committed'; SET idle_session_timeout = 0"
          // Most rows that a table of locks has had are gone, and the planner can't know.
          "; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
          "; SET plan_cache_mode = force_generic_plan"

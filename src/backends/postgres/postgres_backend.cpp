@@ -1,5 +1,6 @@
 // Postgres URLs.
 #include "backends/postgres/lease_store.hpp"
+#include "backends/postgres/schema.hpp"
 #include "backends/postgres/session_store.hpp"
 
 namespace interlock {
@@ -24,7 +25,7 @@ StoreEntry postgres() {
           .schemes = {"postgres", "postgresql"},
           .example = "postgres://localhost/app",
           .open = &interlock::postgres::open,
-          .schema = [] { return "BEGIN;\n" + interlock::postgres::schema_sql() + "COMMIT;\n"; }};
+          .schema = &interlock::postgres::schema_script};
 }
 
 }  // namespace stores

@@ -45,6 +45,8 @@ Words common() {
        "by_owner uuid, ids bigint[], names text, modes text, counts bigint[], capacities bigint[],"
        " ancestors text, ttl_us bigint, may_queue boolean, instead uuid, of_priority bigint,"
        " of_identity text, of_label text, of_host text, of_pid bigint, of_tied boolean"},
+      // For every function that clients call: a pooler's session has whatever settings it has.
+      {"own_path", std::string("SET ") + kOwnPath},
       // interlock.guard, in place
       {"guard_one",
        "IF current_setting('transaction_isolation') <> 'read committed' THEN"
@@ -61,8 +63,7 @@ Words of_leases() {
       {"first_look_ms", "1000"},
       {"session_parameters", "own bigint,"},
       {"session_arguments", "own,"},
-      // A pooler's session has whatever settings it has. A grant counts when it is on disk.
-      {"secure", "SET search_path = pg_catalog, pg_temp"},
+      // A grant counts when it is on disk.
       {"enter",
        "IF current_setting('synchronous_commit') = 'off' THEN"
        " PERFORM set_config('synchronous_commit', 'on', true); END IF;"},
@@ -91,7 +92,6 @@ Words of_locks() {
       {"first_look_ms", "200"},  // a session that ended tells nobody
       {"session_parameters", "backend int, own bigint,"},
       {"session_arguments", "backend, own,"},
-      {"secure", ""},  // its session is made for it
       {"enter", "PERFORM interlock.lock_enter(backend);"},
       // What was granted on a session that was lost is granted no more.
       {"own_session",
@@ -146,8 +146,7 @@ int number(std::string_view text) {
   return value;
 }
 
-}  // namespace
-
+// To be run in one transaction, after kOwnPath is set.
 std::string schema_sql() {
   return fill_in(sql::schema, common()) + fill_in(sql::lease_hooks, of_leases()) +
          fill_in(sql::rules, of_leases()) + fill_in(sql::lock_hooks, of_locks()) +
@@ -155,13 +154,19 @@ std::string schema_sql() {
          std::to_string(kSchemaVersion) + "';\n";
 }
 
+}  // namespace
+
+std::string schema_script() {
+  return std::string("BEGIN;\nSET LOCAL ") + kOwnPath + ";\n" + schema_sql() + "COMMIT;\n";
+}
+
 // Of several that come at once, one makes it, and the others find it made.
 std::string make_schema_sql() {
   return fill_in(R"sql(DO $once$
 BEGIN
-  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
   PERFORM pg_advisory_xact_lock({schema_lock});
-  IF obj_description(to_regnamespace('interlock'), 'pg_namespace') = 'Interlock {version}' THEN
+  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'interlock'
+             AND obj_description(oid, 'pg_namespace') = 'Interlock {version}') THEN
     RETURN;
   END IF;
   EXECUTE $schema$)sql",
@@ -216,16 +221,11 @@ Hello read_hello(const PGresult& answer) {
 }
 
 const SessionVerbs& SessionVerbs::get() {
-  static const auto* const verbs =
-      new SessionVerbs{.expire = call("lock_expire", 4),
-                       .settle = call("lock_settle", 2),
-                       .title = {.name = "interlock_title",
-                                 .text = "SELECT set_config('application_name', $3::text, false) "
-                                         "WHERE $1::int = pg_backend_pid() AND $2::bigint <> 0"},
-                       .wait = call("lock_wait", 18),
-                       .end = {.name = "interlock_end",
-                               .text = "SELECT pg_terminate_backend(interlock.lock_backend($3)) "
-                                       "WHERE $1::int = pg_backend_pid() AND $2::bigint <> 0"}};
+  static const auto* const verbs = new SessionVerbs{.expire = call("lock_expire", 4),
+                                                    .settle = call("lock_settle", 2),
+                                                    .title = call("lock_title", 3),
+                                                    .wait = call("lock_wait", 18),
+                                                    .end = call("lock_terminate", 3)};
   return *verbs;
 }
 

@@ -8,13 +8,19 @@
 
 namespace interlock::postgres {
 
-/// What makes it: for an administrator to run by hand, in one transaction; safe to repeat.
-std::string schema_sql();
+/// Where the server looks up the names in our SQL: in pg_catalog, where nobody else can put functions, operators or
+/// types. On the usual path, an overload that somebody else put into `public` may match better, and runs with our
+/// rights. Each message of a greeting sets this path, and so does each function that clients call. (Start-up options
+/// would not do: poolers refuse them.)
+inline constexpr auto kOwnPath = "search_path = pg_catalog, pg_temp";
+
+/// What makes it: for an administrator to run by hand; safe to repeat.
+std::string schema_script();
 /// The same for a client that found none.
 std::string make_schema_sql();
 
-/// What to ask first on every connection. One row: the server's process, the version of the schema
-/// (0: none), whether it is read-only, and the version of the server.
+/// What to ask first on every connection. One row: the
+/// server's process, the version of the schema (0: none), whether it is read-only, and the version of the server.
 std::string hello_sql();
 
 struct Hello {
@@ -25,7 +31,7 @@ struct Hello {
 };
 /// Throws Error (refused) if the server is not one to work with.
 Hello read_hello(const PGresult& answer);
-inline constexpr int kSchemaVersion = 5;
+inline constexpr int kSchemaVersion = 6;
 
 /// For so long at most a statement of ours blocks in the server on purpose.
 inline constexpr auto kLongestBlock = std::chrono::milliseconds(900);

@@ -89,7 +89,8 @@ END $$;
 -- Gives back what this session has locked and no row tells of: a call failed half-way. Such locks are
 -- counted, and nobody can see the count: so each is given back altogether, and taken again as often as
 -- rows tell of it. Nobody gets in between, as it is the transaction's meanwhile.
-CREATE OR REPLACE FUNCTION interlock.lock_settle(backend int, own bigint) RETURNS int LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION interlock.lock_settle(backend int, own bigint) RETURNS int
+LANGUAGE plpgsql {own_path} AS $$
 DECLARE
   l record;
   ours bigint[];
@@ -114,6 +115,20 @@ BEGIN
   RETURN given_back;
 END $$;
 
+-- What pg_stat_activity shows of this session.
+CREATE OR REPLACE FUNCTION interlock.lock_title(backend int, own bigint, title text) RETURNS void
+LANGUAGE plpgsql {own_path} AS $$
+BEGIN
+  IF backend = pg_backend_pid() THEN PERFORM set_config('application_name', title, false); END IF;
+END $$;
+
+-- Ends another session, by its home.
+CREATE OR REPLACE FUNCTION interlock.lock_terminate(backend int, own bigint, home bigint) RETURNS void
+LANGUAGE plpgsql {own_path} AS $$
+BEGIN
+  IF backend = pg_backend_pid() THEN PERFORM pg_terminate_backend(interlock.lock_backend(home)); END IF;
+END $$;
+
 -- The users' locks that a session has: e or s.
 CREATE OR REPLACE FUNCTION interlock.lock_session(backend int) RETURNS TABLE (id bigint, how text) LANGUAGE sql AS $$
   SELECT (classid::bigint << 32) | objid::bigint, CASE WHEN mode = 'ExclusiveLock' THEN 'e' ELSE 's' END
@@ -125,7 +140,7 @@ $$;
 -- A hold of this session whose time has come by its client's clock. Answers how many microseconds are
 -- left, if it was renewed by another client meanwhile; 0: it is over.
 CREATE OR REPLACE FUNCTION interlock.lock_expire(backend int, own bigint, by_owner uuid, ids bigint[])
-RETURNS bigint LANGUAGE plpgsql AS $$
+RETURNS bigint LANGUAGE plpgsql {own_path} AS $$
 DECLARE
   h interlock.locks;
   remaining bigint := 0;
@@ -146,7 +161,7 @@ END $$;
 
 -- Rows that mean nothing any more, of names that nobody has asked for since. Some at a time, and none that
 -- anybody is at.
-CREATE OR REPLACE FUNCTION interlock.tidy() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION interlock.tidy() RETURNS void LANGUAGE plpgsql {own_path} AS $$
 BEGIN
   DELETE FROM interlock.leases WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM interlock.leases WHERE expires < clock_timestamp() - interval '1 minute'
@@ -165,7 +180,7 @@ END $$;
 -- The first one waits for the lock itself. All this for a short while only, as a statement that goes on for
 -- long keeps the server from tidying up; and with locks of the transaction, which are gone when that fails.
 CREATE OR REPLACE FUNCTION interlock.lock_wait(backend int, own bigint, {acquire_parameters})
-RETURNS text LANGUAGE plpgsql SET lock_timeout = '{block_ms} ms' AS $$
+RETURNS text LANGUAGE plpgsql {own_path} SET lock_timeout = '{block_ms} ms' AS $$
 DECLARE
   of_id bigint := ids[1];
   me interlock.locks;

@@ -1,4 +1,5 @@
--- Interlock's schema, version {version}. Run it in one transaction; it is safe to run again.
+-- Interlock's schema, version {version}. Run it in one transaction; it is safe to run again. It expects
+-- the search path pg_catalog, pg_temp.
 
 CREATE SCHEMA IF NOT EXISTS interlock;
 
