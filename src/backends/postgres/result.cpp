@@ -63,6 +63,7 @@ Error make_error(std::string_view state, const std::string& said, const std::str
         "can renew or change it; use ?mode=lease to hand locks on",
         where);
   }
+  if (state == "IL006") return refused(said);
   if (state == "42P01" || state == "42883") {
     return Error(
         Errc::unreachable,

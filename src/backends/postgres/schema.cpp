@@ -45,6 +45,7 @@ Words common() {
        "by_owner uuid, ids bigint[], names text, modes text, counts bigint[], capacities bigint[],"
        " ancestors text, ttl_us bigint, may_queue boolean, instead uuid, of_priority bigint,"
        " of_identity text, of_label text, of_host text, of_pid bigint, of_tied boolean"},
+      {"trust", std::string(sql::trust)},
       // For every function that clients call: a pooler's session has whatever settings it has.
       {"own_path", std::string("SET ") + kOwnPath},
       // interlock.guard, in place
@@ -175,7 +176,8 @@ BEGIN
 }
 
 std::string hello_sql() {
-  return "SELECT pg_backend_pid(), coalesce(substring(obj_description("
+  return std::string(sql::trust) +
+         "SELECT pg_backend_pid(), coalesce(substring(obj_description("
          "to_regnamespace('interlock'), 'pg_namespace') from '^Interlock ([0-9]+)$')::int, 0), "
          "current_setting('transaction_read_only') = 'on', "
          "current_setting('server_version_num')::int, "

@@ -19,7 +19,7 @@ std::string schema_script();
 /// The same for a client that found none.
 std::string make_schema_sql();
 
-/// What to ask first on every connection. One row: the
+/// What to ask first on every connection. Fails (IL006) if others could put code into the schema. One row: the
 /// server's process, the version of the schema (0: none), whether it is read-only, and the version of the server.
 std::string hello_sql();
 

@@ -6,6 +6,7 @@
 namespace interlock::postgres::sql {
 
 extern const std::string_view schema;
+extern const std::string_view trust;
 extern const std::string_view rules;
 extern const std::string_view lease_hooks;
 extern const std::string_view lock_hooks;

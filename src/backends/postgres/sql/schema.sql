@@ -1,7 +1,18 @@
 -- Interlock's schema, version {version}. Run it in one transaction; it is safe to run again. It expects
 -- the search path pg_catalog, pg_temp.
 
-CREATE SCHEMA IF NOT EXISTS interlock;
+DO $$
+BEGIN
+  PERFORM pg_advisory_xact_lock({schema_lock});
+  -- CREATE SCHEMA IF NOT EXISTS needs the right to create even if the schema exists.
+  IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'interlock') THEN CREATE SCHEMA interlock; END IF;
+END $$;
+
+{trust}-- Whoever runs this: all of it belongs to the schema's owner.
+DO $$
+BEGIN
+  EXECUTE format('SET LOCAL ROLE %s', (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'interlock'));
+END $$;
 
 -- Fences and places in the queue. One session must not keep numbers in reserve: CACHE 1.
 CREATE SEQUENCE IF NOT EXISTS interlock.numbers AS bigint CACHE 1;

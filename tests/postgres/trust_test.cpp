@@ -1,0 +1,164 @@
+// Whom the schema belongs to. Expected: where somebody else could have put code into it, nothing of it is run, and the
+// error says who it is and what to do; where it belongs to one who is trusted, it works as ever.
+#include "backends/postgres/schema.hpp"
+#include "postgres/postgres_test.hpp"
+
+namespace interlock::postgres_tests {
+namespace {
+
+class Trust : public PostgresTest {
+ protected:
+  Trust() {
+    sql("CREATE ROLE mallory LOGIN; CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE postgres TO "
+        "mallory");
+  }
+
+  std::string as(const std::string& role, const std::string& text) {
+    return servers::PostgresConsole(server().url(role))(text);
+  }
+  std::string make_as(const std::string& role) { return as(role, postgres::schema_script()); }
+  void start_anew() { sql("DROP SCHEMA IF EXISTS interlock CASCADE"); }
+
+  static void expect_works(const std::string& where) {
+    for (const std::string mode : {"advisory", "lease"}) {
+      try {
+        EXPECT_TRUE(Mutex(connect(where + "?mode=" + mode), "r").try_acquire());
+      } catch (const Error& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }
+  }
+  /// By all who run it: clients of both modes, and an administrator with the script.
+  void expect_refused(const std::string& why, const std::string& role = "postgres") {
+    for (const std::string mode : {"advisory", "lease"}) {
+      try {
+        static_cast<void>(Mutex(connect(server().url(role) + "?mode=" + mode), "r").try_acquire());
+        ADD_FAILURE() << "it worked";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.errc(), Errc::refused) << error.what();
+        EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("with the rights of " + role), std::string::npos)
+            << error.what();
+      }
+    }
+    EXPECT_EQ(make_as(role), "(IL006)");
+  }
+  void grant_the_least(const std::string& role) {
+    sql("GRANT USAGE ON SCHEMA interlock TO " + role +
+        "; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA interlock TO " + role +
+        "; GRANT USAGE ON ALL SEQUENCES IN SCHEMA interlock TO " + role);
+  }
+};
+
+TEST_F(Trust, ASchemaThatSomebodyElseMadeFirstIsRefused) {
+  ASSERT_EQ(make_as("mallory"), "");
+  expect_works(server().url("mallory"));
+  for (const std::string signature :
+       {"tidy() RETURNS void",
+        "lease_inspect(own bigint, ids bigint[], beginning text) RETURNS TABLE (resource text, "
+        "line smallint, owner uuid, mode text, slots bigint, capacity bigint, ancestor boolean, "
+        "priority bigint, "
+        "fence bigint, age_us bigint, left_us bigint, identity text, label text, host text, pid "
+        "bigint, tied boolean)"}) {
+    ASSERT_EQ(
+        as("mallory", "CREATE OR REPLACE FUNCTION interlock." + signature +
+                          " LANGUAGE plpgsql AS $$ BEGIN ALTER ROLE mallory SUPERUSER; END $$"),
+        "");
+  }
+  expect_refused("the role mallory owns the schema interlock");
+  grant_the_least("app");
+  expect_refused("the role mallory owns the schema interlock", "app");
+  EXPECT_EQ(sql("SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"), "f");
+}
+
+// What the script would have left as it is: a view in the place of the sequence.
+TEST_F(Trust, APlantedSchemaIsNotMadeUseOfByTheScript) {
+  ASSERT_EQ(as("mallory",
+               "CREATE SCHEMA interlock;"
+               "CREATE FUNCTION interlock.trap() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN "
+               "ALTER ROLE mallory "
+               "SUPERUSER; RETURN true; END $$;"
+               "CREATE VIEW interlock.numbers AS SELECT interlock.trap() AS is_called"),
+            "");
+  expect_refused("the role mallory owns");
+  EXPECT_EQ(sql("SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"), "f");
+}
+
+TEST_F(Trust, WhoMayPutCodeIntoItIsRefused) {
+  const auto begin_with = [&](const std::string& text) {
+    start_anew();
+    ASSERT_EQ(make_as("postgres"), "");
+    expect_works(url());
+    grant_the_least("app");
+    ASSERT_EQ(sql(text), "");
+  };
+  begin_with("GRANT CREATE ON SCHEMA interlock TO mallory");
+  expect_refused("the role mallory may create functions in the schema interlock");
+  expect_refused("REVOKE CREATE ON SCHEMA interlock", "app");
+  begin_with("GRANT CREATE ON SCHEMA interlock TO PUBLIC");
+  expect_refused("everybody may create functions in the schema interlock");
+  begin_with("ALTER FUNCTION interlock.guard OWNER TO mallory");
+  expect_refused("the role mallory owns the function interlock.guard");
+  begin_with("ALTER TABLE interlock.locks OWNER TO mallory");
+  expect_refused("the role mallory owns interlock.locks");
+  begin_with("GRANT ALL ON ALL TABLES IN SCHEMA interlock TO app");
+  expect_refused("the role app may set triggers on interlock.");
+  expect_works(server().url("app"));
+  // They stay when the right is taken away.
+  begin_with(
+      "CREATE FUNCTION public.f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;"
+      "CREATE TRIGGER odd AFTER INSERT ON interlock.leases EXECUTE FUNCTION public.f()");
+  expect_refused("the trigger odd on interlock.leases");
+  begin_with(
+      "CREATE TABLE public.odd (owner uuid, id bigint, line smallint, FOREIGN KEY (owner, id, "
+      "line) "
+      "REFERENCES interlock.leases ON DELETE CASCADE)");
+  expect_refused("on interlock.leases");
+}
+
+TEST_F(Trust, WhoOwnsTheDatabaseIsTrusted) {
+  sql("CREATE ROLE boss LOGIN; ALTER DATABASE postgres OWNER TO boss");
+  for (const std::string owner : {"boss", "pg_database_owner", "postgres"}) {
+    SCOPED_TRACE(owner);
+    start_anew();
+    ASSERT_EQ(sql("CREATE SCHEMA interlock AUTHORIZATION " + owner), "");
+    EXPECT_EQ(make_as(owner == "postgres" ? "postgres" : "boss"), "");
+    grant_the_least("boss");
+    grant_the_least("app");
+    for (const auto* role : {"boss", "app", "postgres"}) expect_works(server().url(role));
+    EXPECT_EQ(make_as("postgres"), "");
+  }
+}
+
+// One who may act as the owner brings it forward. Expected: the others can go on with it.
+TEST_F(Trust, AllOfItBelongsToItsOwner) {
+  sql("CREATE ROLE boss; CREATE ROLE deputy LOGIN IN ROLE boss; ALTER DATABASE postgres OWNER TO "
+      "boss");
+  ASSERT_EQ(sql("CREATE SCHEMA interlock AUTHORIZATION boss"), "");
+  ASSERT_EQ(make_as("deputy"), "");
+  EXPECT_EQ(sql("SELECT DISTINCT proowner::regrole FROM pg_proc WHERE pronamespace = "
+                "'interlock'::regnamespace"),
+            "boss");
+  sql("DROP FUNCTION interlock.lock_title; COMMENT ON SCHEMA interlock IS 'Interlock 5'");
+  expect_works(server().url("deputy"));
+  expect_works(url());
+  grant_the_least("app");
+  expect_works(server().url("app"));
+  EXPECT_EQ(sql("SELECT DISTINCT proowner::regrole FROM pg_proc WHERE pronamespace = "
+                "'interlock'::regnamespace"),
+            "boss");
+  EXPECT_EQ(sql("SELECT DISTINCT relowner::regrole FROM pg_class WHERE relnamespace = "
+                "'interlock'::regnamespace"),
+            "boss");
+}
+
+// The right to create in the database is for whoever makes it.
+TEST_F(Trust, ItsOwnerBringsItForwardWithoutTheRightToMakeAnother) {
+  sql("GRANT CREATE ON DATABASE postgres TO app");
+  expect_works(server().url("app"));
+  sql("COMMENT ON SCHEMA interlock IS 'Interlock 5'; REVOKE CREATE ON DATABASE postgres FROM app");
+  expect_works(server().url("app"));
+}
+
+}  // namespace
+}  // namespace interlock::postgres_tests
