@@ -14,9 +14,51 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "backends/etcd/elements.hpp"
 #include "core/process.hpp"
 #include "core/quiet_thread.hpp"
 #include "interlock/duration.hpp"
+
+namespace interlock::etcd {
+
+namespace {
+
+// Limits of one message, so that a hostile server can't fill the memory.
+constexpr int kMostBytes = 4 << 20;
+constexpr std::size_t kMostElements = std::size_t{1} << 15U;
+// gRPC looks at the length of a message when it has all of it.
+constexpr std::size_t kMostMemory = std::size_t{8} << 20U;
+
+template <Answered type, class Message>
+struct Limited {
+  static grpc::Status Deserialize(grpc::ByteBuffer* buffer, Message* message) {
+    if (buffer->Length() > kMostElements) {
+      grpc::ProtoBufferReader reader(buffer);
+      if (!has_at_most(kMostElements, type, reader)) {
+        buffer->Clear();
+        return {grpc::StatusCode::INTERNAL, "too many elements"};
+      }
+    }
+    return grpc::GenericDeserialize<grpc::ProtoBufferReader, Message>(buffer, message);
+  }
+};
+
+}  // namespace
+
+}  // namespace interlock::etcd
+
+namespace grpc {
+
+template <>
+class SerializationTraits<interlock::etcd::wire::TxnResponse>
+    : public interlock::etcd::Limited<interlock::etcd::Answered::txn,
+                                      interlock::etcd::wire::TxnResponse> {};
+template <>
+class SerializationTraits<interlock::etcd::wire::WatchResponse>
+    : public interlock::etcd::Limited<interlock::etcd::Answered::watch,
+                                      interlock::etcd::wire::WatchResponse> {};
+
+}  // namespace grpc
 
 namespace interlock::etcd {
 
@@ -42,6 +84,11 @@ bool says(const grpc::Status& status, const char* text) {
   return status.error_message().find(text) != std::string::npos;
 }
 
+// What gRPC says of a message that is longer than it may be, or would take too much memory.
+bool too_long(const grpc::Status& status) {
+  return says(status, "larger than max") || says(status, "Buffers full");
+}
+
 bool wants_new_token(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
          says(status, "revision of auth store is old");
@@ -49,6 +96,7 @@ bool wants_new_token(const grpc::Status& status) {
 
 // Another member may answer. (A silent one is a matter of time.)
 bool try_elsewhere(const grpc::Status& status) {
+  if (too_long(status)) return true;
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::DEADLINE_EXCEEDED:
@@ -70,6 +118,8 @@ Failure failure(const grpc::Status& status, const std::string& node, bool maybe_
         kind, Error(code, text + advice, {.resource = {}, .node = node, .maybe_held = maybe_done})};
   };
   using Kind = Failure::Kind;
+  if (too_long(status))
+    return make(Kind::unreachable, Errc::unreachable, "; the answer is too long: is this etcd?");
   if (says(status, "requested lease not found")) return make(Kind::no_lease, Errc::unreachable, "");
   if (says(status, "too many requests")) return make(Kind::unreachable, Errc::unreachable, "");
   if (says(status, "space exceeded"))
@@ -149,7 +199,8 @@ std::shared_ptr<grpc::Channel> open_channel(const Settings& settings, const std:
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 3000);
-  arguments.SetInt(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1);
+  arguments.SetInt(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMostBytes);
+  arguments.SetResourceQuota(grpc::ResourceQuota("interlock").Resize(kMostMemory));
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   if (!settings.tls)
@@ -326,6 +377,7 @@ class Rpc::Impl {
   struct Slow {
     std::unique_ptr<grpc::CompletionQueue> queue;
     std::shared_ptr<Step> step;
+    bool ok = false;
   };
   std::list<Slow> slow_;
   // After all that its steps may touch.
@@ -356,7 +408,9 @@ class Rpc::Impl::Unary final : public Step {
     reader_->Finish(&response_, &status_, this);
   }
 
-  void done(bool) override {
+  void done(bool understood) override {
+    if (status_.ok() && !understood)
+      status_ = {grpc::StatusCode::INTERNAL, "its answer makes no sense, or is too long"};
     impl_.answered(std::move(job_), member_, status_, std::move(response_));
   }
   void left_alone() { job_->call.caller_waits = false; }
@@ -405,7 +459,7 @@ void Rpc::Impl::attempt(std::shared_ptr<Job<Request, Response>> job) {
   unary->left_alone();
   {
     const std::lock_guard lock(mutex_);
-    slow_.push_back({std::move(queue), unary});
+    slow_.push_back({.queue = std::move(queue), .step = unary});
   }
   nudge();
 }
@@ -611,9 +665,8 @@ void Rpc::Impl::look_after_slow_calls() {
     const std::lock_guard lock(mutex_);
     for (auto it = slow_.begin(); it != slow_.end();) {
       void* tag = nullptr;
-      bool ok = false;
       const auto next = std::next(it);
-      if (it->queue->AsyncNext(&tag, &ok, std::chrono::system_clock::time_point{}) ==
+      if (it->queue->AsyncNext(&tag, &it->ok, std::chrono::system_clock::time_point{}) ==
           grpc::CompletionQueue::GOT_EVENT)
         ready.splice(ready.end(), slow_, it);
       it = next;
@@ -621,7 +674,7 @@ void Rpc::Impl::look_after_slow_calls() {
   }
   for (auto& call : ready) {
     give_back(std::move(call.queue));
-    call.step->done(true);
+    call.step->done(call.ok);
   }
 }
 

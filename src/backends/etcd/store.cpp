@@ -334,29 +334,80 @@ void Store::forget(const Ask& ask) {
   chairs_.free(ask.claim.owner);
 }
 
+namespace {
+
+// Reads a range page by page, as it was at one revision.
+class Pages : public std::enable_shared_from_this<Pages> {
+ public:
+  Pages(Rpc& rpc, Range range, Then<wire::TxnResponse> then)
+      : rpc_(rpc), left_(std::move(range)), then_(std::move(then)) {}
+
+  void read_next(Call call) {
+    rpc_.txn(transaction({}, {read_first(left_, kPage, revision_)}), call,
+             [self = shared_from_this()](const Outcome<wire::TxnResponse>& outcome, Call now_on) {
+               self->take(outcome, now_on);
+             });
+  }
+
+ private:
+  static constexpr std::int64_t kPage = 2000;
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+
+  void take(const Outcome<wire::TxnResponse>& outcome, Call call) {
+    if (outcome.failure) return then_(outcome, call);
+    bytes_ += outcome.response.ByteSizeLong();
+    bool more = false;
+    each_range(outcome.response, [&](const wire::RangeResponse& range) {
+      more = range.more() && range.kvs_size() > 0;
+      if (more) left_.begin = range.kvs(range.kvs_size() - 1).key() + '\0';
+    });
+    if (revision_ == 0) revision_ = outcome.response.header().revision();
+    whole_.response.mutable_header()->set_revision(revision_);
+    whole_.response.mutable_responses()->MergeFrom(outcome.response.responses());
+    if (!more) return then_(whole_, call);
+    if (bytes_ <= kMostBytes) return read_next(call);
+    whole_.failure =
+        Failure{Failure::Kind::refused,
+                Error(Errc::refused, "there are more than " + std::to_string(kMostBytes >> 20U) +
+                                         " MiB of locks; name a prefix")};
+    then_(whole_, call);
+  }
+
+  Rpc& rpc_;
+  Range left_;
+  const Then<wire::TxnResponse> then_;
+  std::int64_t revision_ = 0;
+  std::size_t bytes_ = 0;
+  Outcome<wire::TxnResponse> whole_;
+};
+
+}  // namespace
+
 void Store::inspect(const Query& query, Call call, Report report) {
   call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
+  const auto then = [this, everything = query.resources.empty(), report = std::move(report)](
+                        const Txn& outcome, Call) {
+    if (outcome.failure) return report({.resources = {}, .why = outcome.failure->error});
+    try {
+      Rows rows(keys_, sightings_, BootClock::now());
+      if (everything) rows.pass_over_broken();
+      rows.add(outcome.response);
+      Snapshot snapshot{.resources = rows.table().inspect({}, rows.now())};
+      for (auto& state : snapshot.resources) {
+        for (auto& waiter : state.waiters)
+          waiter.remaining = std::min<Duration>(waiter.remaining, Leases::kWaiters);
+      }
+      report(std::move(snapshot));
+    } catch (const Error& error) {
+      report({.resources = {}, .why = error});
+    }
+  };
+  if (query.resources.empty()) {
+    return std::make_shared<Pages>(rpc_, keys_.all(query.prefix), then)->read_next(call);
+  }
   Ops ops;
   for (const auto& resource : query.resources) ops.push_back(read(keys_.row(resource)));
-  if (ops.empty()) ops.push_back(read(keys_.all(query.prefix)));
-  rpc_.txn(transaction({}, std::move(ops)), call,
-           [this, everything = query.resources.empty(), report = std::move(report)](
-               const Txn& outcome, Call) {
-             if (outcome.failure) return report({.resources = {}, .why = outcome.failure->error});
-             try {
-               Rows rows(keys_, sightings_, BootClock::now());
-               if (everything) rows.pass_over_broken();
-               rows.add(outcome.response);
-               Snapshot snapshot{.resources = rows.table().inspect({}, rows.now())};
-               for (auto& state : snapshot.resources) {
-                 for (auto& waiter : state.waiters)
-                   waiter.remaining = std::min<Duration>(waiter.remaining, Leases::kWaiters);
-               }
-               report(std::move(snapshot));
-             } catch (const Error& error) {
-               report({.resources = {}, .why = error});
-             }
-           });
+  rpc_.txn(transaction({}, std::move(ops)), call, then);
 }
 
 // On the background thread. Where several are in the way, whoever waits looks for itself.

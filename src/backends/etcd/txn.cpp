@@ -58,6 +58,13 @@ wire::RequestOp read(std::string key) {
   return op;
 }
 
+wire::RequestOp read_first(Range range, std::int64_t most, std::int64_t revision) {
+  auto op = read(std::move(range));
+  op.mutable_request_range()->set_limit(most);
+  op.mutable_request_range()->set_revision(revision);
+  return op;
+}
+
 wire::RequestOp read_last(Range range, std::int64_t most) {
   auto op = read(std::move(range));
   auto& request = *op.mutable_request_range();

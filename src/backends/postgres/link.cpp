@@ -1,6 +1,7 @@
 #include "backends/postgres/link.hpp"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 
@@ -80,13 +81,49 @@ void Link::open(TimePoint now) {
   state_ = State::connecting;
   polling_ = PGRES_POLLING_WRITING;
   greeted_ = 0;
+  bytes_ = 0;
   unsent_ = false;
   prepared_.clear();
   session_.clear();
 }
 
-void Link::go_on_connecting(Finished& finished) {
+template <class Read>
+void Link::feed(Read read) {
+  const auto bytes = relay_->receive();
+  if (bytes == 0 && !relay_->over()) return;
+  bytes_ += bytes;
+  auto most = Statement{}.most_bytes;
+  for (const auto& sent : sent_) most = std::max(most, sent.request.statement->most_bytes);
+  if (bytes_ > most) {
+    throw unreachable("the server's answer is longer than " +
+                      std::to_string(most / Statement::kMebibyte) +
+                      " MiB; is this a PostgreSQL server?");
+  }
+  for (int left = 1; left > 0;) {
+    if (!read() || ::ioctl(PQsocket(connection_.get()), FIONREAD, &left) != 0) return;
+  }
+}
+
+// True if libpq waits for the server.
+bool Link::poll_connecting() {
   polling_ = PQconnectPoll(connection_.get());
+  const int socket = PQsocket(connection_.get());
+  if (relay_ && !relay_->is_behind(socket)) relay_.reset();
+  const auto status = PQstatus(connection_.get());
+  const bool connected = status != CONNECTION_STARTED && status != CONNECTION_MADE &&
+                         status != CONNECTION_NEEDED && status != CONNECTION_BAD;
+  if (!relay_ && connected) relay_.emplace(socket);
+  unsent_ = relay_ && !relay_->send();
+  return polling_ == PGRES_POLLING_READING;
+}
+
+void Link::go_on_connecting(Finished& finished) {
+  if (unsent_) unsent_ = !relay_->send();
+  if (relay_ && polling_ == PGRES_POLLING_READING) {
+    feed([this] { return poll_connecting(); });
+  } else {
+    (void)poll_connecting();
+  }
   if (polling_ == PGRES_POLLING_FAILED) throw Error(connect_error(connection_.get(), plan_.name));
   if (polling_ != PGRES_POLLING_OK) return;
   if (PQsetnonblocking(connection_.get(), 1) != 0) throw unreachable("no non-blocking connection");
@@ -120,6 +157,7 @@ void Link::take_greeting(Finished& finished) {
       if (!greeting_ || !is_error(*greeting_)) greeting_ = std::move(result);
       continue;
     }
+    bytes_ = 0;
     const auto answer = std::move(greeting_);
     if (!answer) throw unreachable("the server does not answer");
     if (is_error(*answer)) throw Error(to_error(*answer, plan_.name));
@@ -199,9 +237,14 @@ void Link::send(TimePoint now) {
 }
 
 void Link::flush() {
-  const int left = PQflush(connection_.get());
-  if (left < 0) throw unreachable(said(connection_.get()));
-  unsent_ = left > 0;
+  int left = 0;
+  bool sent = false;
+  do {
+    left = PQflush(connection_.get());
+    if (left < 0) throw unreachable(said(connection_.get()));
+    sent = relay_->send();
+  } while (left > 0 && sent);
+  unsent_ = !sent;
 }
 
 void Link::ready(TimePoint now, Finished& finished, bool soon) {
@@ -224,7 +267,8 @@ void Link::ready(TimePoint now, Finished& finished, bool soon) {
 }
 
 void Link::receive(Finished& finished) {
-  const bool good = PQconsumeInput(connection_.get()) != 0;
+  bool good = true;
+  feed([&] { return good = PQconsumeInput(connection_.get()) != 0; });
   // What came before the end counts.
   if (state_ == State::greeting) {
     take_greeting(finished);
@@ -234,6 +278,7 @@ void Link::receive(Finished& finished) {
   if (!good) throw unreachable(said(connection_.get()));
   while (PGnotify* raw = PQnotifies(connection_.get())) {
     const std::unique_ptr<PGnotify, decltype(&PQfreemem)> message(raw, PQfreemem);
+    if (sent_.empty()) bytes_ = 0;
     if (!plan_.on_notify) continue;
     finished.list.emplace_back(
         [tell = plan_.on_notify, payload = std::string(message->extra)] { tell(payload); });
@@ -267,6 +312,7 @@ void Link::take_answers(Finished& finished) {
     }
     finish(sent.request, {.result = std::move(sent.result), .failure = {}}, finished);
     sent_.pop_front();
+    bytes_ = 0;
   }
 }
 
@@ -279,6 +325,7 @@ Outcome Link::failure(const Error& why, bool sent) const {
 
 void Link::drop(const Error& why, TimePoint now, Finished& finished) {
   connection_.reset();
+  relay_.reset();
   greeting_.reset();
   state_ = State::down;
   pooled_ = false;
@@ -295,7 +342,8 @@ void Link::drop(const Error& why, TimePoint now, Finished& finished) {
 }
 
 short Link::events() const noexcept {
-  if (state_ == State::connecting) return polling_ == PGRES_POLLING_WRITING ? POLLOUT : POLLIN;
+  if (state_ == State::connecting && !unsent_)
+    return polling_ == PGRES_POLLING_WRITING ? POLLOUT : POLLIN;
   return static_cast<short>(unsent_ ? POLLIN | POLLOUT : POLLIN);
 }
 

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/postgres/relay.hpp"
 #include "backends/postgres/result.hpp"
 #include "core/io/loop.hpp"
 
@@ -29,8 +30,12 @@ using Done = std::function<void(Outcome)>;
 
 /// Prepared once on every connection.
 struct Statement {
+  static constexpr std::size_t kMebibyte = std::size_t{1} << 20U;
+
   std::string name{};
   std::string text{};
+  /// A longer answer ends the connection, so that a hostile server can't fill the memory.
+  std::size_t most_bytes = 4 * kMebibyte;
 };
 
 struct Request {
@@ -94,6 +99,7 @@ class Link final : public io::Connection {
   void advance(TimePoint now, Finished& finished) override;
   void ready(TimePoint now, Finished& finished, bool soon) override;
   [[nodiscard]] int fd() const noexcept override {
+    if (relay_) return relay_->fd();
     return connection_ ? PQsocket(&*connection_) : -1;
   }
   [[nodiscard]] short events() const noexcept override;
@@ -135,6 +141,11 @@ class Link final : public io::Connection {
   bool put(const Request& request);
   void flush();
   void receive(Finished& finished);
+  /// Hands libpq some of what came, and has it read until nothing is left or `read` says no. Throws
+  /// Error if the server sends more than it was asked for.
+  template <class Read>
+  void feed(Read read);
+  bool poll_connecting();
   void take_answers(Finished& finished);
   void give_up_late(TimePoint now, Finished& finished);
   [[nodiscard]] Outcome failure(const Error& why, bool sent) const;
@@ -142,11 +153,13 @@ class Link final : public io::Connection {
   void plan_next();
 
   Plan plan_;
+  std::optional<Relay> relay_;  ///< while libpq has an open socket; outlives libpq's goodbye
   std::unique_ptr<PGconn, FinishConnection> connection_;
   State state_ = State::down;
   bool pooled_ = false;
   PostgresPollingStatusType polling_ = PGRES_POLLING_WRITING;
-  bool unsent_ = false;  ///< libpq has bytes that the socket did not take yet
+  std::size_t bytes_ = 0;  ///< received of the incomplete answer
+  bool unsent_ = false;    ///< libpq has bytes that the socket did not take yet
   int greeted_ = 0;
   Result greeting_{};
   TimePoint opening_until_{};

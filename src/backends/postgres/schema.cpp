@@ -133,12 +133,15 @@ Statement call(const std::string& function, int count, const char* select = "SEL
 }
 
 Verbs make_verbs(const std::string& kind, int session) {
-  return {.acquire = call(kind + "_acquire", session + 16),
-          .renew = call(kind + "_renew", session + 8),
-          .release = call(kind + "_release", session + 2),
-          .inspect = call(kind + "_inspect", session + 2, "SELECT * FROM "),
-          .acquire_one = call(kind + "_acquire_one", session + 16),
-          .release_one = call(kind + "_release_one", session + 2)};
+  Verbs verbs{.acquire = call(kind + "_acquire", session + 16),
+              .renew = call(kind + "_renew", session + 8),
+              .release = call(kind + "_release", session + 2),
+              .inspect = call(kind + "_inspect", session + 2, "SELECT * FROM "),
+              .acquire_one = call(kind + "_acquire_one", session + 16),
+              .release_one = call(kind + "_release_one", session + 2)};
+  // It may be asked about all locks of the database.
+  verbs.inspect.most_bytes = 64 * Statement::kMebibyte;
+  return verbs;
 }
 
 int number(std::string_view text) {

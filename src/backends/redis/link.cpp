@@ -13,6 +13,7 @@ namespace {
 
 constexpr Duration kFirstPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
+constexpr int kReadsAtOnce = 4;
 
 }  // namespace
 
@@ -45,7 +46,7 @@ void Link::open(TimePoint now) {
   opened_ = greeted_ = false;
   stamp_.clear();
   opening_until_ = now + plan_.access.connect_timeout;
-  reader_.reset(redisReaderCreate());
+  reader_.emplace();
   out_.clear();
   out_done_ = 0;
   socket_.emplace(plan_.endpoint, plan_.access);
@@ -128,22 +129,18 @@ void Link::ready(TimePoint now, Finished& finished, bool soon) {
   advance(now, finished);
 }
 
+// A server that never stops sending must not keep the loop from its other connections and deadlines.
 void Link::receive(Finished& finished, bool soon) {
   std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-  for (std::size_t got = buffer.size(); got == buffer.size() || socket_->has_more();) {
+  int reads = 0;
+  for (std::size_t got = buffer.size();
+       (got == buffer.size() && reads < kReadsAtOnce) || socket_->has_more(); ++reads) {
     got = soon ? socket_->read_soon(buffer.data(), buffer.size())
                : socket_->read(buffer.data(), buffer.size());
     soon = false;
     if (got == 0) return;
-    if (redisReaderFeed(reader_.get(), buffer.data(), got) != REDIS_OK)
-      throw Error(Errc::unreachable, "the server speaks no Redis protocol");
-    for (;;) {
-      void* next = nullptr;
-      if (redisReaderGetReply(reader_.get(), &next) != REDIS_OK)
-        throw Error(Errc::unreachable, "the server speaks no Redis protocol");
-      if (next == nullptr) break;
-      take(Response(static_cast<redisReply*>(next)), finished);
-    }
+    reader_->feed({buffer.data(), got});
+    while (auto reply = reader_->next()) take(std::move(*reply), finished);
   }
 }
 

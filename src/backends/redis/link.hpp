@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backends/redis/protocol.hpp"
+#include "backends/redis/reader.hpp"
 #include "backends/redis/socket.hpp"
 #include "core/io/connection.hpp"
 
@@ -99,9 +100,6 @@ class Link final : public io::Connection {
   void abandon(Finished& finished) override;
 
  private:
-  struct FreeReader {
-    void operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
-  };
   struct Sent {
     Request request;
     TimePoint at;
@@ -124,7 +122,7 @@ class Link final : public io::Connection {
 
   Plan plan_;
   std::optional<Socket> socket_;
-  std::unique_ptr<redisReader, FreeReader> reader_;
+  std::optional<Reader> reader_;
   bool greeted_ = false;
   std::size_t answered_ = 0;  ///< of the greetings
   bool opened_ = false;       ///< the socket is connected
