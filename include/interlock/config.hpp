@@ -138,7 +138,13 @@ class Config {
 Client connect(const Config& config, ClientOptions options = {});
 
 /// The file store that the command uses if nothing is configured, and that LOCKING_BACKEND=file means:
-/// one for each user of this machine, the same under cron, in a service and at a terminal.
+/// one for each user of this machine, that outlives a logout and is the same under cron, in a service,
+/// with and without HOME. It is interlock-UID in
+///  - /dev/shm, for root and the users of the system, whose ids are below 1000;
+///  - /var/tmp, for all others, since systemd-logind empties their /dev/shm when they log out.
+/// (Or in the next of /dev/shm, /var/tmp and /tmp, if there is no such directory.) `connect` refuses a
+/// /var/tmp that is private to this process (PrivateTmp= in systemd), and it refuses while locks are
+/// held in a /dev/shm/interlock-UID, where earlier builds kept those of all users.
 std::string user_store_url();
 
 }  // namespace interlock

@@ -1,9 +1,6 @@
 #include "interlock/config.hpp"
 
 #include <arpa/inet.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -141,11 +138,6 @@ std::string backend_url(const std::string& name, const std::string& said_by,
                                  printable(name, 40) + "\"; for other stores, " + instead);
 }
 
-bool is_directory(const char* path) {
-  struct stat info {};
-  return ::stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 std::string truth(bool value) { return value ? "true" : "false"; }
 
 }  // namespace
@@ -277,13 +269,6 @@ std::vector<std::string> Config::warnings() const {
         "interlock.json; or \"enableDistributedLocking\": false if one instance is all there is");
   }
   return warnings;
-}
-
-std::string user_store_url() {
-  // Not XDG_RUNTIME_DIR: that comes and goes with the login, and two jobs that look in different
-  // places don't exclude each other.
-  const char* base = is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
-  return std::string("file://") + base + "/interlock-" + std::to_string(::getuid());
 }
 
 }  // namespace interlock

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "config/default_place.hpp"
 #include "core/text.hpp"
 #include "interlock/client.hpp"
 
@@ -20,6 +21,7 @@ std::unique_ptr<Backend> stores::open(std::string_view text, const std::shared_p
 }
 
 Client connect(std::string_view url, ClientOptions options) {
+  config::check_default_place(url);
   auto backend = stores::open(url, options.clock);
   return Client(std::move(backend), std::move(options));
 }

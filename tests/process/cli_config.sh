@@ -12,10 +12,11 @@ setting() {
 s = {s["key"]: s for s in json.load(sys.stdin)["settings"]}[sys.argv[1]]
 print(s["value"] + "|" + (s["where"] or s["origin"]))' "$key"
 }
+default_url=$(env -i "$INTERLOCK" config --json | grep -o 'file://[^"]*' | head -1)
 uses() { "$INTERLOCK" list --json "$@" | python3 -c 'import json,sys; print(json.load(sys.stdin)["store"])'; }
 
 it "says that nothing is set, and what is used then"
-same "$(setting url)" "file:///dev/shm/interlock-$(id -u)|default"
+same "$(setting url)" "$default_url|default"
 expect 0 "$INTERLOCK" config
 check grep -Eq '^SETTING +VALUE +FROM$' out
 check grep -Eq '^url +file:///\S+ +default$' out
@@ -27,7 +28,7 @@ it "asks --url, then the file, then the environment, then the default"
 export REDIS_HOST=redis.internal REDIS_DB=3
 same "$(setting url)" "redis://redis.internal/3|REDIS_HOST, REDIS_DB"
 export LOCKING_BACKEND=file
-same "$(setting url)" "file:///dev/shm/interlock-$(id -u)|LOCKING_BACKEND"
+same "$(setting url)" "$default_url|LOCKING_BACKEND"
 export INTERLOCK_URL="file://$work/by-variable"
 same "$(setting url)" "file://$work/by-variable|INTERLOCK_URL"
 contains "$(uses)" "$work/by-variable"
@@ -89,7 +90,7 @@ rm interlock.json
 
 it "locks on this machine only if distributed locking is switched off"
 printf '{"url": "redis://127.0.0.1:1", "enableDistributedLocking": false}' >interlock.json
-same "$(setting url)" "file:///dev/shm/interlock-$(id -u)|default"
+same "$(setting url)" "$default_url|default"
 expect 0 "$INTERLOCK" list
 rm interlock.json
 

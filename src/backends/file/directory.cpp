@@ -1,5 +1,6 @@
 #include "backends/file/directory.hpp"
 
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -107,6 +108,9 @@ Directory::Opened Directory::open() const {
       errno != EROFS && errno != EDQUOT) {
     throw failure("can't make " + path_of(kWakeDirectory), errno);
   }
+  // What cleans up /var/tmp (systemd-tmpfiles) leaves out a directory that is locked. Its own lock files, which are never
+  // written, look old.
+  (void)::flock(directory.get(), LOCK_SH | LOCK_NB);
   // Without it, nobody can ring us: then waiters ask more often.
   FileDescriptor wake(
       ::openat(directory.get(), kWakeDirectory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# The place of the locks if nobody names one: one for each kind of user, wherever the command runs.
+source "$(dirname "$0")/cli_lib.bash"
+unset INTERLOCK_URL INTERLOCK_CONFIG LOCKING_BACKEND REDIS_HOST REDIS_PORT REDIS_DB REDIS_PASSWORD
+
+url() { "$@" "$INTERLOCK" config --json | python3 -c 'import json,sys
+print({s["key"]: s["value"] for s in json.load(sys.stdin)["settings"]}["url"])'; }
+
+it "is below /dev/shm for users of the system, and below /var/tmp for others"
+if [ "$(id -u)" -lt 1000 ]; then base=/dev/shm; else base=/var/tmp; fi
+same "$(url env)" "file://$base/interlock-$(id -u)"
+
+it "does not depend on the environment"
+same "$(url env -i)" "$(url env)"
+same "$(url env HOME=/nonexistent XDG_RUNTIME_DIR=/nonexistent TMPDIR=/nonexistent)" "$(url env)"
+
+# The rest takes other users and mounts, in a mount namespace of this test's own.
+if [ "$(id -u)" -ne 0 ] || ! unshare --mount true 2>err; then
+  echo "not root, or no mount namespaces: the rest was left out"
+  finish
+fi
+if [ "${1:-}" != --inside ]; then
+  check unshare --mount --propagation private "$here/cli_default_place.sh" --inside
+  finish
+fi
+
+user=64242  # of nobody
+as_user() { setpriv --reuid=$user --regid=$user --clear-groups env -i PATH="$PATH" "$@"; }
+# private DIRECTORY COMMAND…: as a service with PrivateTmp=yes sees it.
+with_private_tmp() {
+  unshare --mount bash -c '
+    for at in tmp var/tmp; do
+      mkdir -p "/mnt/systemd-private-1-a.service/$at" && chmod 1777 "/mnt/systemd-private-1-a.service/$at"
+      mount --bind "/mnt/systemd-private-1-a.service/$at" "/$at" || exit 99
+    done
+    exec "$@"' private "$@"
+}
+chmod 755 "$work"
+for directory in /var/tmp /dev/shm /mnt; do
+  mount -t tmpfs -o mode=1777 none "$directory"
+done
+# Where the build is, others may not be let in.
+cp "$INTERLOCK" /mnt/interlock
+INTERLOCK=/mnt/interlock
+cd /
+
+it "is the same for a user, whatever the environment"
+same "$(url as_user)" file:///var/tmp/interlock-$user
+same "$(url as_user env HOME=/nonexistent XDG_RUNTIME_DIR=/run/user/$user)" file:///var/tmp/interlock-$user
+
+it "is held through the end of a login, which empties /dev/shm"
+mkfifo "$work/go"
+as_user "$INTERLOCK" run nightly -- cat <"$work/go" & job=$!
+exec 7>"$work/go"
+held() { as_user "$INTERLOCK" who "$1" >/dev/null 2>&1; }
+eventually held nightly
+find /dev/shm -uid $user -delete
+expect 75 as_user "$INTERLOCK" run -n nightly -- true
+
+it "is refused in a service that has a /var/tmp of its own"
+expect 69 with_private_tmp setpriv --reuid=$user --regid=$user --clear-groups env -i "$INTERLOCK" run -n nightly -- true
+contains "$err" PrivateTmp
+contains "$err" INTERLOCK_URL
+expect 0 with_private_tmp setpriv --reuid=$user --regid=$user --clear-groups env -i \
+  "INTERLOCK_URL=file:///dev/shm/named" "$INTERLOCK" run -n nightly -- true
+
+it "is not given up for another where this process may not write"
+expect 69 unshare --mount bash -c 'mount --bind /var/tmp /var/tmp && mount -o remount,bind,ro /var/tmp && exec "$@"' - \
+  setpriv --reuid=$user --regid=$user --clear-groups env -i "$INTERLOCK" run -n nightly -- true
+contains "$err" /var/tmp/interlock-$user
+
+it "is left alone by what cleans up /var/tmp"
+refute flock --nonblock --exclusive /var/tmp/interlock-$user true
+exec 7>&-
+ends "$job" 0
+check flock --nonblock --exclusive /var/tmp/interlock-$user true
+
+it "is the same for a user of the system in a service with a /tmp of its own"
+system=987
+mkfifo "$work/system"
+setpriv --reuid=$system --regid=$system --clear-groups "$INTERLOCK" run nightly -- cat <"$work/system" & job=$!
+exec 7>"$work/system"
+held_by_system() { setpriv --reuid=$system --regid=$system --clear-groups "$INTERLOCK" who nightly >/dev/null 2>&1; }
+eventually held_by_system
+expect 75 with_private_tmp setpriv --reuid=$system --regid=$system --clear-groups "$INTERLOCK" run -n nightly -- true
+exec 7>&-
+ends "$job" 0
+
+it "is below /tmp where there is nothing else"
+expect 0 unshare --mount bash -c 'mount -t tmpfs none /dev && mount -t tmpfs none /var && exec "$@"' - \
+  setpriv --reuid=$user --regid=$user --clear-groups env -i "$INTERLOCK" config
+contains "$out" "file:///tmp/interlock-$user"
+
+it "is refused while locks are held where 0.1 kept them"
+former=file:///dev/shm/interlock-$user
+mkfifo "$work/old"
+as_user "$INTERLOCK" run --url "$former" nightly -- cat <"$work/old" & job=$!
+exec 7>"$work/old"
+held_there() { as_user "$INTERLOCK" who --url "$former" nightly >/dev/null 2>&1; }
+eventually held_there
+expect 69 as_user "$INTERLOCK" run -n nightly -- true
+contains "$err" "'nightly' is held by process"
+contains "$err" "$former"
+expect 75 as_user env "INTERLOCK_URL=$former" "$INTERLOCK" run -n nightly -- true
+exec 7>&-
+ends "$job" 0
+expect 0 as_user "$INTERLOCK" run -n nightly -- true
+
+it "does not look at what another user has put there"
+mkdir /dev/shm/interlock-64243
+expect 0 setpriv --reuid=64243 --regid=64243 --clear-groups env -i "$INTERLOCK" run -n nightly -- true
+
+finish
