@@ -51,11 +51,27 @@ void add_who(Parameters& parameters, const Claim& claim) {
                                        std::to_string(who.pid), who.tied ? "t" : "f"});
 }
 
-// "wrong PART MODE CAPACITY LABEL"
-Answer wrong(std::string_view words, const Claim& claim, const std::string& node) {
+const Part& next_part(std::string_view& words, const Claim& claim) {
   const auto part = std::clamp<std::int64_t>(number(next_word(words)), 1,
                                              static_cast<std::int64_t>(claim.parts.size()));
-  const Part& asked = claim.parts[static_cast<std::size_t>(part - 1)];
+  return claim.parts[static_cast<std::size_t>(part - 1)];
+}
+
+// "other PART PID HOST"
+Answer held_in_other_mode(std::string_view words, const Claim& claim, const std::string& node) {
+  const Part& asked = next_part(words, claim);
+  const auto pid = std::string(next_word(words));
+  return Answer::failed(
+      {Errc::refused,
+       "process " + pid + " on " + std::string(words) +
+           " holds it in the other mode of this store, and ?mode=advisory (the default) and "
+           "?mode=lease don't wait for each other; use one mode for all that lock this name",
+       {.resource = asked.resource, .node = node, .maybe_held = false}});
+}
+
+// "wrong PART MODE CAPACITY LABEL"
+Answer wrong(std::string_view words, const Claim& claim, const std::string& node) {
+  const Part& asked = next_part(words, claim);
   const auto mode = mode_of(next_word(words));
   const auto capacity = std::string(next_word(words));
   const Error::Where where{.resource = asked.resource, .node = node, .maybe_held = false};
@@ -156,6 +172,7 @@ Answer answer_of(std::string_view words, const Claim& claim, const std::string& 
   if (first == "busy") return {.verdict = Verdict::busy};
   if (first == "lost") return {.verdict = Verdict::lost};
   if (first == "wrong") return wrong(words, claim, node);
+  if (first == "other") return held_in_other_mode(words, claim, node);
   return Answer::failed({Errc::refused,
                          "the server's answer makes no sense: is its schema another version's?",
                          {.resource = {}, .node = node, .maybe_held = true}});

@@ -61,6 +61,7 @@ Words of_leases() {
   words.merge(Words{
       {"kind", "lease"},
       {"table", "leases"},
+      {"other_table", "locks"},
       {"first_look_ms", "1000"},
       {"session_parameters", "own bigint,"},
       {"session_arguments", "own,"},
@@ -90,6 +91,7 @@ Words of_locks() {
   words.merge(Words{
       {"kind", "lock"},
       {"table", "locks"},
+      {"other_table", "leases"},
       {"first_look_ms", "200"},  // a session that ended tells nobody
       {"session_parameters", "backend int, own bigint,"},
       {"session_arguments", "backend, own,"},

@@ -31,7 +31,7 @@ struct Hello {
 };
 /// Throws Error (refused) if the server is not one to work with.
 Hello read_hello(const PGresult& answer);
-inline constexpr int kSchemaVersion = 6;
+inline constexpr int kSchemaVersion = 7;
 
 /// For so long at most a statement of ours blocks in the server on purpose.
 inline constexpr auto kLongestBlock = std::chrono::milliseconds(900);

@@ -234,3 +234,13 @@ BEGIN
   END IF;
   RETURN answer;
 END $$;
+
+-- The other mode keeps its holders in another table, and neither waits for the other's. So what is held there is
+-- refused here; both modes guard their rows by the same locks. Answers PART PID HOST, or nothing.
+CREATE OR REPLACE FUNCTION interlock.lock_held_in_other_mode(ids bigint[], modes text, at timestamptz)
+RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (SELECT concat_ws(' ', 'other', i, pid, host)
+          FROM unnest(ids) WITH ORDINALITY AS part (of_id, i) JOIN interlock.leases ON id = of_id
+          WHERE line = 0 AND expires > at AND (mode <> 's' OR substr(modes, i::int, 1) <> 's') LIMIT 1);
+END $$;

@@ -154,7 +154,7 @@ END $$;
 
 -- acquire. Answers, as words:
 --   granted FENCE...      queued PLACE MICROSECONDS      busy      lost
---   wrong PART MODE CAPACITY LABEL
+--   wrong PART MODE CAPACITY LABEL      other PART PID HOST
 CREATE OR REPLACE FUNCTION interlock.{kind}_acquire({session_parameters} {acquire_parameters})
 RETURNS text LANGUAGE plpgsql {own_path} AS $$
 DECLARE
@@ -189,6 +189,10 @@ BEGIN
   {enter}
   PERFORM interlock.guard(ids);
   at := clock_timestamp();
+  IF EXISTS (SELECT FROM interlock.{other_table} WHERE id = ANY (ids) AND line = 0) THEN
+    answer := interlock.{kind}_held_in_other_mode(ids, modes, at);
+    IF answer IS NOT NULL THEN RETURN answer; END IF;
+  END IF;
 
   FOR i IN 1..n LOOP
     IF EXISTS (SELECT FROM interlock.{table} WHERE id = ids[i]) THEN
@@ -376,10 +380,15 @@ DECLARE
   fence bigint;
   place bigint;
   look interval;
+  answer text;
 BEGIN
   {enter}
   {guard_one}
   at := clock_timestamp();
+  IF EXISTS (SELECT FROM interlock.{other_table} WHERE id = ANY (ids) AND line = 0) THEN
+    answer := interlock.{kind}_held_in_other_mode(ids, modes, at);
+    IF answer IS NOT NULL THEN RETURN answer; END IF;
+  END IF;
   SELECT * INTO first FROM interlock.{table} WHERE id = of_id ORDER BY line, rank, number LIMIT 1;
   IF first.id IS NULL THEN
     IF {take_one} THEN
