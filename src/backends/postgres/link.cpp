@@ -99,8 +99,11 @@ void Link::feed(Read read) {
                       std::to_string(most / Statement::kMebibyte) +
                       " MiB; is this a PostgreSQL server?");
   }
-  for (int left = 1; left > 0;) {
-    if (!read() || ::ioctl(PQsocket(connection_.get()), FIONREAD, &left) != 0) return;
+  while (read()) {
+    // Without TLS, it reads in one go all that the relay hands over.
+    int left = 0;
+    const bool all = state_ != State::connecting && PQsslInUse(connection_.get()) == 0;
+    if (all || ::ioctl(PQsocket(connection_.get()), FIONREAD, &left) != 0 || left == 0) return;
   }
 }
 

@@ -380,23 +380,20 @@ DECLARE
   fence bigint;
   place bigint;
   look interval;
-  answer text;
 BEGIN
   {enter}
   {guard_one}
   at := clock_timestamp();
-  IF EXISTS (SELECT FROM interlock.{other_table} WHERE id = ANY (ids) AND line = 0) THEN
-    answer := interlock.{kind}_held_in_other_mode(ids, modes, at);
-    IF answer IS NOT NULL THEN RETURN answer; END IF;
-  END IF;
   SELECT * INTO first FROM interlock.{table} WHERE id = of_id ORDER BY line, rank, number LIMIT 1;
   IF first.id IS NULL THEN
     IF {take_one} THEN
       fence := nextval('interlock.numbers');
-      INSERT INTO interlock.{table} VALUES (of_id, 0, -of_priority, fence, by_owner, names, 'e', counts[1],
+      INSERT INTO interlock.{table} SELECT of_id, 0, -of_priority, fence, by_owner, names, 'e', counts[1],
         capacities[1], ancestors = '1', at, at + interval '1 us' * ttl_us, NULL, own, of_identity, of_label,
-        of_host, of_pid, of_tied, 'e');
-      RETURN 'granted ' || fence;
+        of_host, of_pid, of_tied, 'e'
+      WHERE NOT EXISTS (SELECT FROM interlock.{other_table} WHERE id = of_id AND line = 0);
+      IF FOUND THEN RETURN 'granted ' || fence; END IF;
+      {drop_one}
     END IF;
   ELSIF first.owner = by_owner THEN
     IF first.line = 2 AND first.expires > at THEN
@@ -404,8 +401,10 @@ BEGIN
         fence := nextval('interlock.numbers');
         UPDATE interlock.{table} SET line = 0, number = fence, since = at,
           expires = at + interval '1 us' * ttl_us, spared = NULL, home = own, taken = 'e'
-        WHERE owner = by_owner AND id = of_id AND line = 2;
-        RETURN 'granted ' || fence;
+        WHERE owner = by_owner AND id = of_id AND line = 2
+          AND NOT EXISTS (SELECT FROM interlock.{other_table} WHERE id = of_id AND line = 0);
+        IF FOUND THEN RETURN 'granted ' || fence; END IF;
+        {drop_one}
       END IF;
     END IF;
   ELSIF first.line = 0 AND first.expires > at AND first.mode <> 'n' THEN
