@@ -24,6 +24,36 @@ TEST_F(ClientFaults, AKilledHolderIsClearedAwayForStrangers) {
       eventually([&] { return static_cast<bool>(Mutex(connect(url()), "r").try_acquire()); }));
 }
 
+/// Lets a process run for a hundredth of the time, until the end of this object.
+class SlowMotion {
+ public:
+  explicit SlowMotion(const Child& child)
+      : thread_([&child](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            child.signal(SIGSTOP);
+            std::this_thread::sleep_for(99ms);
+            child.signal(SIGCONT);
+            std::this_thread::sleep_for(1ms);
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+// Many readers of one client are woken together, and the client hardly gets to run. Expected: each of them is let in,
+// and none has to ask again because its answer was lost.
+TEST_F(ClientFaults, AClientThatIsSlowLosesNoAnswer) {
+  const RwLock lock(connect(url()), "r", patient());
+  auto writer = lock.write();
+  Child readers("readers", {url(), "r", "60"});
+  ASSERT_TRUE(eventually([&] { return waiters("r") == 60; }));
+  const SlowMotion slow(readers);
+  writer.release();
+  EXPECT_EQ(readers.after("in "), "60");
+  EXPECT_LE(std::stoi(readers.after("tries ")), 2);
+}
+
 // Expected: a dead waiter holds nobody up for long.
 TEST_F(ClientFaults, AKilledWaiterIsForgotten) {
   const RwLock lock(connect(url()), "r");
