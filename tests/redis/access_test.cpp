@@ -86,6 +86,26 @@ TEST_F(AccessTest, TheHelpfulRightsAreNotNeeded) {
   }
 }
 
+// A connection breaks with a request on it, and the user may not end it on the server. Expected: the next
+// one serves all the same.
+TEST_F(AccessTest, WhoMayNotEndAConnectionConnectsAgain) {
+  const Options patient{.ttl = 600s, .retry = {.attempts = 200, .first = 1ms, .max = 50ms}};
+  for (const std::string command : {"client|info", "client|kill"}) {
+    SCOPED_TRACE(command);
+    allow(command);
+    servers::Proxy proxy(server().port());
+    const auto client =
+        connect("redis://" + user() + ":hush@127.0.0.1:" + std::to_string(proxy.port()) +
+                "?prefix=interlock:" + command);
+    const Mutex mutex(client, "r", patient);
+    mutex.acquire().release();
+    proxy.cut_after(servers::Proxy::to_client, 3);
+    auto lease = mutex.acquire();
+    EXPECT_EQ(proxy.faults(), 1);
+    EXPECT_EQ(lease.release(), LeaseState::released);
+  }
+}
+
 // Names with braces of their own choose the hash tag. Expected: they need one pattern more.
 TEST_F(AccessTest, NamesWithBracesNeedOnePatternMore) {
   allow();

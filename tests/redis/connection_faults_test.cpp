@@ -103,6 +103,21 @@ TEST_F(ConnectionFaults, CutInMidReplyToARenewalAndARelease) {
   EXPECT_TRUE(eventually([&] { return only_the_fence_is_left(); })) << keys();
 }
 
+// An acquire is stuck on the way until its client has given up, asked again and released. Expected: the
+// server never carries it out.
+TEST_F(ConnectionFaults, AnAcquireThatArrivesAfterTheReleaseIsNotCarriedOut) {
+  const auto locks = connect(url(proxy()) + "?timeout=300ms");
+  Mutex(locks, "another").acquire().release();
+  proxy().keep(Proxy::to_server, "interlock:late");
+  Mutex(locks, "late", kQuick).acquire().release();
+  EXPECT_EQ(proxy().faults(), 1);
+  proxy().deliver();
+  // It is in the server's buffer by now, and so read with the first of these at the latest.
+  EXPECT_EQ(console()("PING"), "PONG");
+  EXPECT_EQ(console()("PING"), "PONG");
+  EXPECT_EQ(holders("late"), 0U);
+}
+
 // Cut anywhere in the greeting of a new connection. Expected: another one is made.
 TEST_F(ConnectionFaults, CutWhileConnecting) {
   for (std::uint64_t bytes = 1; bytes < 40000; bytes = bytes * 3 + 7) {

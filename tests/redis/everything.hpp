@@ -10,9 +10,9 @@ inline const std::vector<std::string> kNeeded{
     "evalsha", "eval",  "get",   "set",    "getset", "del",     "exists",  "time",
     "pttl",    "hget",  "hset",  "hdel",   "hvals",  "hgetall", "pexpire", "zadd",
     "zrem",    "zcard", "zrank", "zscore", "zrange", "publish"};
-// Without these, all works: only slower, or unnamed.
-inline const std::vector<std::string> kHelpful{"subscribe", "script|load", "client|setname",
-                                               "info"};
+// Without these, all works: only slower, unnamed, or with locks that a late message may hold.
+inline const std::vector<std::string> kHelpful{"subscribe",   "script|load", "client|setname",
+                                               "client|info", "client|kill", "info"};
 // Only `interlock list` and Client::inspect without names need this.
 inline const std::string kToList = "scan";
 

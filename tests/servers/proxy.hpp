@@ -133,6 +133,7 @@ class Proxy {
     int server;
     bool over = false;
     bool deaf = false;  ///< something was kept, on the way to `to`
+    bool left = false;  ///< the client gave it up, and the server does not know
     int to = -1;
     std::string kept{};
   };
@@ -181,7 +182,8 @@ class Proxy {
     const auto got = ::recv(from, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) {
-      pair.over = true;
+      pair.left = pair.deaf && way == to_server && pair.to == to;
+      pair.over = !pair.left;
       return;
     }
     std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
@@ -252,7 +254,8 @@ class Proxy {
           const auto wanted = [&](Way way) {
             return rules_.at(way).stalled ? short{0} : short{POLLIN};
           };
-          fds.push_back({.fd = pair.client, .events = wanted(to_server), .revents = 0});
+          fds.push_back(
+              {.fd = pair.left ? -1 : pair.client, .events = wanted(to_server), .revents = 0});
           fds.push_back({.fd = pair.server, .events = wanted(to_client), .revents = 0});
         }
       }

@@ -45,6 +45,7 @@ void Link::refuse(const Error& why, Finished& finished) {
 void Link::open(TimePoint now) {
   opened_ = greeted_ = false;
   stamp_.clear();
+  end_.clear();
   opening_until_ = now + plan_.access.connect_timeout;
   reader_.emplace();
   out_.clear();
@@ -55,6 +56,7 @@ void Link::open(TimePoint now) {
 void Link::greet() {
   answered_ = 0;
   for (const auto& greeting : plan_.greetings) out_ += greeting.bytes;
+  out_ += end_last_;
 }
 
 void Link::advance(TimePoint now, Finished& finished) {
@@ -157,7 +159,20 @@ void Link::take(Response reply, Finished& finished) {
 }
 
 void Link::take_greeting(const redisReply& reply, Finished& finished) {
-  const auto& greeting = plan_.greetings.at(answered_++);
+  if (answered_ < plan_.greetings.size()) {
+    check_greeting(plan_.greetings[answered_++], reply);
+  } else {
+    check_passing(reply);
+    end_last_.clear();
+  }
+  if (answered_ < plan_.greetings.size() || !end_last_.empty()) return;
+  greeted_ = true;
+  problem_.clear();
+  pause_ = {};
+  if (plan_.on_open) finished.list.emplace_back(plan_.on_open);
+}
+
+void Link::check_greeting(const Greeting& greeting, const redisReply& reply) {
   // Without a password, what comes next is the least of the problems: such a server takes no long
   // commands and hangs up.
   if (is_error(reply) && (greeting.must || error_code(text_of(reply)) == "NOAUTH"))
@@ -167,11 +182,16 @@ void Link::take_greeting(const redisReply& reply, Finished& finished) {
     if (const auto error = greeting.check(reply)) throw Error(*error);
   }
   if (greeting.stamp) stamp_ = greeting.stamp(reply);
-  if (answered_ < plan_.greetings.size()) return;
-  greeted_ = true;
-  problem_.clear();
-  pause_ = {};
-  if (plan_.on_open) finished.list.emplace_back(plan_.on_open);
+  if (!greeting.end) return;
+  check_passing(reply);
+  end_ = greeting.end(reply);
+}
+
+// A server that can't do it now is asked again; one that never will goes without.
+void Link::check_passing(const redisReply& reply) const {
+  if (!is_error(reply)) return;
+  const auto error = to_error(without_secret(text_of(reply), plan_.access.password), plan_.name);
+  if (error.retryable()) throw Error(error);
 }
 
 // Sent: the server may have done it all the same.
@@ -185,6 +205,7 @@ void Link::drop(const Error& why, TimePoint now, Finished& finished) {
   socket_.reset();
   reader_.reset();
   problem_ = why.message();
+  if (!sent_.empty()) end_last_ = end_;
   if (plan_.on_close) finished.list.emplace_back([tell = plan_.on_close, why] { tell(why); });
   greeted_ = opened_ = false;
   // Each of us at another time, so that a server that comes back is not overrun.

@@ -5,7 +5,8 @@
 //       ^------------------- any failure, then a pause that grows ------------'
 //
 // A failure fails every request that was sent (in doubt) and every one that was waiting (not
-// sent). Nothing is ever sent twice.
+// sent). Nothing is ever sent twice. What is in doubt may still be on its way: so the next connection
+// first ends the one before on the server, and what comes after the doubt is done after it.
 #pragma once
 
 #include <deque>
@@ -57,6 +58,8 @@ class Link final : public io::Connection {
     std::function<std::optional<Error>(const redisReply&)> check{};
     /// Makes the connection's stamp of the reply: something that is true as long as it lasts.
     std::function<std::string(const redisReply&)> stamp{};
+    /// Makes of the reply the command with which a later connection ends this one on the server.
+    std::function<std::string(const redisReply&)> end{};
   };
   struct Plan {
     std::string name{};   ///< for errors
@@ -116,6 +119,8 @@ class Link final : public io::Connection {
   void receive(Finished& finished, bool soon);
   void take(Response reply, Finished& finished);
   void take_greeting(const redisReply& reply, Finished& finished);
+  void check_greeting(const Greeting& greeting, const redisReply& reply);
+  void check_passing(const redisReply& reply) const;
   [[nodiscard]] Outcome failure(const Error& why, bool sent) const;
   void drop(const Error& why, TimePoint now, Finished& finished);
   void plan_next();
@@ -127,6 +132,8 @@ class Link final : public io::Connection {
   std::size_t answered_ = 0;  ///< of the greetings
   bool opened_ = false;       ///< the socket is connected
   std::string stamp_;
+  std::string end_;       ///< the command that ends this connection from another one
+  std::string end_last_;  ///< the same for the one before, if requests are in doubt on it
   TimePoint opening_until_{};
   std::deque<Request> waiting_;
   std::deque<Sent> sent_;

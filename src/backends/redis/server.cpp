@@ -20,6 +20,21 @@ std::string run_of(const redisReply& info) {
   return good ? std::string(digits) : std::string();
 }
 
+// "id=7 addr=127.0.0.1:40972 …": a server that was started again gives the same ids to others.
+std::string end_of(const redisReply& info) {
+  const auto text = is_error(info) ? std::string_view{} : text_of(info);
+  const auto field = [&](std::string_view name) {
+    const auto at = text.find(name);
+    if (at == std::string_view::npos) return std::string_view{};
+    const auto value = text.substr(at + name.size());
+    return value.substr(0, value.find_first_of(" \r\n"));
+  };
+  const auto id = field("id=");
+  const auto address = field(" addr=");
+  if (id.empty() || address.empty()) return {};
+  return command({"CLIENT", "KILL", "ID", id, "ADDR", address});
+}
+
 }  // namespace
 
 Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Access& access,
@@ -33,6 +48,7 @@ Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Acc
       endpoint_(endpoint) {
   Link::Plan plan{.name = name_, .endpoint = endpoint_, .access = access_};
   plan.greetings = greetings(access);
+  plan.greetings.push_back({.bytes = command({"CLIENT", "INFO"}), .end = end_of});
   const auto& all = Scripts::all();
   auto scripts = kind_.scripts;
   if (scripts.empty()) scripts = {&all.acquire, &all.renew, &all.release, &all.inspect};
