@@ -66,6 +66,35 @@ TEST_F(ServerFaults, KilledInLeaseModeTheLeaseLivesOn) {
   EXPECT_GT(waiting.lease().fence(), fence);
 }
 
+// An acquire is stuck on the way until its client has given up, asked again and released. Expected: the
+// session that it was sent to has ended by then, and so it is never carried out.
+TEST_F(ServerFaults, AnAcquireThatArrivesAfterTheReleaseIsNotCarriedOut) {
+  servers::Proxy proxy(server().port());
+  const auto client = connect(url(proxy, "mode=lease&timeout=1s"));
+  Mutex(client, "another", kPatient).acquire().release();
+  EXPECT_EQ(sessions(), 1);
+  proxy.keep(servers::Proxy::to_server, "interlock:late");
+  Mutex(client, "late", kPatient).acquire().release();
+  EXPECT_EQ(proxy.faults(), 1);
+  EXPECT_EQ(sessions(), 1);
+  proxy.deliver();
+  EXPECT_EQ(holders("late", lease_url()), 0U);
+}
+
+// A session is lost, and so is the next one while it is greeted. Expected: the one after ends the
+// first, which the server has not given up.
+TEST_F(ServerFaults, ASessionIsEndedAlsoIfItsSuccessorFailed) {
+  servers::Proxy proxy(server().port());
+  const auto client = connect(url(proxy, "timeout=1s"));
+  const Options options{.ttl = 5s, .retry = kPatient.retry};
+  Mutex(client, "another", options).acquire().release();
+  proxy.keep(servers::Proxy::to_server, "interlock:late");
+  proxy.cut_at(servers::Proxy::to_server, "LISTEN");
+  Mutex(client, "late", options).acquire().release();
+  EXPECT_EQ(proxy.faults(), 2);
+  EXPECT_TRUE(eventually([&] { return sessions() == 1; }));
+}
+
 // An orderly restart, while both modes are in use and others come and go. Expected: nobody overlaps.
 TEST_F(ServerFaults, RestartedUnderLoadNobodyOverlaps) {
   for (const auto& where : {url(), lease_url()}) {

@@ -104,6 +104,10 @@ class Proxy {
   void slow(Way way, std::chrono::milliseconds each) {
     order([&] { rules_.at(way).pause = each; });
   }
+  /// Connections that are made from now on lead to another server.
+  void lead_to(int server_port) {
+    order([&] { server_port_ = server_port; });
+  }
   /// All is well again.
   void flow() {
     order([this] { rules_ = {}; });
@@ -276,11 +280,11 @@ class Proxy {
     }
   }
 
-  const int server_port_;
   int listener_ = -1;
   int bell_ = -1;
   int port_ = 0;
   std::mutex mutex_;
+  int server_port_;
   std::list<Pair> pairs_;  // only `run` adds and removes
   std::array<Rules, 2> rules_{};
   bool stop_ = false;

@@ -18,6 +18,15 @@ std::string channel_of(std::int64_t home) {
   return text;
 }
 
+std::string home_lock(std::int64_t home) {
+  const auto number = std::to_string(home) + "::bigint";
+  return "SELECT pg_advisory_lock(interlock.high(" + number + "), interlock.low(" + number + "))";
+}
+
+std::string end_session(std::int64_t home) {
+  return "SELECT pg_terminate_backend(interlock.lock_backend(" + std::to_string(home) + "), 1000)";
+}
+
 std::function<std::string(const Link::Greeting&)> greeting(
     std::function<std::vector<std::string>(Link&, bool, const Hello&)> then) {
   const auto left = std::make_shared<std::vector<std::string>>();

@@ -15,6 +15,12 @@ std::int64_t fresh_home(bool waits = false);
 /// Where its messages go.
 std::string channel_of(std::int64_t home);
 
+/// Locks the number of a session as long as it lives.
+std::string home_lock(std::int64_t home);
+/// Ends the session that has locked this number. It may live on at the server when its client has lost
+/// it, with its locks, and with requests that are still on their way.
+std::string end_session(std::int64_t home);
+
 /// What every greeting begins with: a look at the server, and the schema if there is none yet.
 /// `pooled`: told whether a pooler is in between; what it returns is run then, one after the other.
 std::function<std::string(const Link::Greeting&)> greeting(

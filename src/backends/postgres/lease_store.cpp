@@ -25,10 +25,17 @@ LeaseStore::LeaseStore(Settings settings) : settings_(std::move(settings)), home
   if (settings_.polls) hearing_ = Hearing::impossible;
   auto how = plan();
   how.greet = greeting([this](Link& link, bool pooled, const Hello&) -> std::vector<std::string> {
-    if (!pooled) return {session_settings(settings_.call_timeout), kTidy};
-    link.set_pooled();
-    return {kTidy};
+    if (pooled) {
+      link.set_pooled();
+      return {kTidy};
+    }
+    session_ = fresh_home();
+    std::vector<std::string> steps{session_settings(settings_.call_timeout), home_lock(session_)};
+    if (last_session_ != 0) steps.push_back(end_session(last_session_));
+    steps.emplace_back(kTidy);
+    return steps;
   });
+  how.on_open = [this] { last_session_ = session_; };
   commands_ = std::make_shared<Link>(std::move(how));
   loop_.add(commands_);
 }

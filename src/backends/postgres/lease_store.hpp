@@ -50,6 +50,8 @@ class LeaseStore final : public Backend {
   WakeSink wake_;
   WarnSink warn_;
   const std::int64_t home_;
+  std::int64_t session_ = 0;       ///< what the commands' session has locked
+  std::int64_t last_session_ = 0;  ///< the same, of the last one that was greeted
   io::Loop loop_;
   std::shared_ptr<Link> commands_;
   std::mutex mutex_;

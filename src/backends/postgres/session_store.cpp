@@ -11,12 +11,6 @@ namespace interlock::postgres {
 
 namespace {
 
-// Held by a session for as long as it lives, to show that it does.
-std::string home_lock(std::int64_t home) {
-  const auto number = std::to_string(home) + "::bigint";
-  return "SELECT pg_advisory_lock(interlock.high(" + number + "), interlock.low(" + number + "))";
-}
-
 // A server that is slow to answer costs no lease, unless it takes as long as that.
 constexpr Duration kLongestPatience = std::chrono::seconds(30);
 
@@ -146,16 +140,12 @@ std::shared_ptr<Link> SessionStore::make_link(Session& session) {
                   "own: connect to the server itself, or use ?mode=lease; if the pooler keeps "
                   "sessions (pool_mode = session), say so with ?pooler=session");
     }
-    const auto before = std::exchange(session.home, fresh_home(second));
+    session.home = fresh_home(second);
     link.set_session({std::to_string(hello.process), std::to_string(session.home)});
     std::vector<std::string> steps{session_settings(settings_.call_timeout),
                                    home_lock(session.home), "LISTEN " + channel_of(session.home)};
     if (second) steps.push_back(second_settings(settings_.waiting != Settings::Waiting::blocks));
-    // A session that we lost may live on over there, with all that we had.
-    if (before != 0) {
-      steps.push_back("SELECT pg_terminate_backend(interlock.lock_backend(" +
-                      std::to_string(before) + "), 1000)");
-    }
+    if (session.last_open != 0) steps.push_back(end_session(session.last_open));
     // After a crash of the server, numbers that were given out without a trace on its disk come again.
     if (!second) steps.emplace_back(kSkipNumbers);
     steps.emplace_back(kTidy);
@@ -167,13 +157,13 @@ std::shared_ptr<Link> SessionStore::make_link(Session& session) {
     const auto at = BootClock::now() + (again ? kAgain : Duration::zero());
     session.clean_up_at = std::min(session.clean_up_at, at);
   };
-  if (second) {
-    plan.on_open = [this] {
-      const std::lock_guard lock(mutex_);
-      second_is_ = Second::open;
-      used_ = BootClock::now();
-    };
-  }
+  plan.on_open = [this, &session, second] {
+    session.last_open = session.home;
+    if (!second) return;
+    const std::lock_guard lock(mutex_);
+    second_is_ = Second::open;
+    used_ = BootClock::now();
+  };
   plan.on_close = [this, &session](const Error& why) { session_ended(session, why); };
   plan.on_notify = [this](const std::string& payload) {
     const auto owner = owner_of(payload);

@@ -39,6 +39,7 @@ class SessionStore final : public Backend {
   struct Session {
     std::shared_ptr<Link> link{};
     std::int64_t home = 0;
+    std::int64_t last_open = 0;  ///< the home of the last one that was greeted
     std::size_t holds = 0;       ///< of those below
     std::string shown = kTitle;  ///< the title
     /// A statement failed half-way, and may have left a lock that no row tells of.
