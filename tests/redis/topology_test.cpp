@@ -63,6 +63,69 @@ TEST(SentinelFailover, AGrantThatTooFewReplicasHaveIsGivenBack) {
   EXPECT_TRUE(eventually([&] { return locks.inspect().resources.empty(); }));
 }
 
+// One of the sentinels is cut off from all servers, and so does not know of a failover. Its connection
+// breaks and comes back. Expected: its word counts for nothing.
+TEST(SentinelFailover, ASentinelThatMissedItIsNotBelieved) {
+  const std::vector<std::string> locked{"--requirepass", "hush", "--masterauth", "hush"};
+  const servers::RedisServer first(locked);
+  auto follows = locked;
+  follows.insert(follows.end(), {"--replicaof", "127.0.0.1 " + std::to_string(first.port()),
+                                 "--repl-diskless-sync-delay", "0"});
+  const servers::RedisServer second(follows);
+  const auto master = "sentinel monitor main 127.0.0.1 " + std::to_string(first.port());
+  const servers::RedisServer knows({master + " 1", "sentinel auth-pass main hush"},
+                                   "redis-sentinel");
+  const servers::RedisServer missed({master + " 2"}, "redis-sentinel");  // has no password
+  const auto locks =
+      connect("redis+sentinel://:hush@" + knows.address() + "," + missed.address() + "/main");
+  const Mutex mutex(locks, "r",
+                    {.ttl = 600s, .retry = {.attempts = 200, .first = 1ms, .max = 50ms}});
+  mutex.acquire().release();
+  Console console(second.port());
+  const auto says = [&](const std::string& line) {
+    console("AUTH hush");  // connections are ended with the failover
+    return console(line);
+  };
+  EXPECT_TRUE(eventually([&] { return knows.cli({"SENTINEL", "FAILOVER", "main"}) == "OK\n"; }));
+  const auto is_there = [&] {
+    const auto lease = mutex.acquire();
+    return says("GET interlock:r") == lease.owner().to_string();
+  };
+  EXPECT_TRUE(eventually([&] { return says("ROLE").starts_with("master") && is_there(); }));
+  for (int i = 0; i < 3; ++i) {
+    (void)missed.cli({"CLIENT", "KILL", "TYPE", "pubsub"});
+    EXPECT_TRUE(eventually([&] {
+      return missed.cli({"CLIENT", "LIST"}).find(" sub=1") != std::string::npos;
+    }));
+    EXPECT_TRUE(is_there());
+  }
+}
+
+// The server behind a name is demoted to a replica, and the name leads to its successor. Connections to
+// the old one live on. Expected: holders and waiters go over to the new one.
+TEST(RedisFailover, AServerThatBecameAReplicaIsLeft) {
+  const servers::RedisServer first;
+  const servers::RedisServer second({"--replicaof", "127.0.0.1 " + std::to_string(first.port()),
+                                     "--repl-diskless-sync-delay", "0"});
+  servers::Proxy name(first.port());
+  const auto url = "redis://127.0.0.1:" + std::to_string(name.port());
+  const Options patient{.ttl = 600s, .retry = {.attempts = 200, .first = 1ms, .max = 50ms}};
+  const auto locks = connect(url);
+  auto lease = Mutex(locks, "r", patient).acquire();
+  Waiting next(Mutex(connect(url), "r", patient));
+  EXPECT_TRUE(eventually([&] {
+    const auto found = locks.inspect({.resources = {"r"}}).resources;
+    return found.size() == 1 && found[0].waiters.size() == 1;
+  }));
+  EXPECT_TRUE(eventually([&] { return first.is_copied_to(1); }));
+  EXPECT_EQ(second.cli({"REPLICAOF", "NO", "ONE"}), "OK\n");
+  name.lead_to(second.port());
+  EXPECT_EQ(first.cli({"REPLICAOF", "127.0.0.1", std::to_string(second.port())}), "OK\n");
+  EXPECT_TRUE(is_renewed_in_the_end(lease));
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  EXPECT_TRUE(next.lease());
+}
+
 TEST(SentinelFailover, AnUnknownMasterIsAnErrorInTime) {
   servers::SentinelGroup group(1);
   const auto url = group.url();

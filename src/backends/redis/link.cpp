@@ -154,6 +154,10 @@ void Link::take(Response reply, Finished& finished) {
     return;
   }
   if (--sent_.front().request.replies > 0) return;
+  if (plan_.on_error && is_error(*reply)) {
+    finished.list.emplace_back(
+        [tell = plan_.on_error, text = std::string(text_of(*reply))] { tell(text); });
+  }
   finish(sent_.front().request, {.reply = std::move(reply), .failure = {}}, finished);
   sent_.pop_front();
 }

@@ -72,6 +72,8 @@ class Link final : public io::Connection {
     std::function<void()> on_open{};
     /// Called when a connection is lost, or could not be had.
     std::function<void(const Error& why)> on_close{};
+    /// Called with every error that the server answers, before the request's `done`.
+    std::function<void(std::string_view text)> on_error{};
     /// A message that answers no request. If empty, such a message ends the connection.
     std::function<void(const redisReply&)> on_push{};
   };

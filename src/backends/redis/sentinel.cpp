@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <map>
-#include <sstream>
 
 namespace interlock::redis {
 
@@ -47,9 +46,8 @@ Sentinel::Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink
     link.greetings.push_back({.bytes = command({"SUBSCRIBE", "+switch-master"}), .must = true});
     link.keep_open = true;
     link.on_close = [this, which](const Error& why) { note(which, why); };
-    link.on_push = [this, master = plan.master](const redisReply& message) {
-      told(message, master);
-    };
+    link.on_push = [this, which](const redisReply& message) { told(which, message); };
+    const std::lock_guard lock(mutex_);
     links_.push_back(loop_.add(std::move(link)));
   }
 }
@@ -92,35 +90,22 @@ std::optional<Error> Sentinel::lost() const {
                {.resource = {}, .node = server()->name(), .maybe_held = false});
 }
 
-// "name old-ip old-port new-ip new-port"
-void Sentinel::told(const redisReply& message, const std::string& master) {
+// "name old-ip old-port new-ip new-port": not since which epoch. So it is asked for that, on a new
+// connection, as this one is for messages.
+void Sentinel::told(std::size_t sentinel, const redisReply& message) {
   const auto words = elements_of(message);
   if (words.size() != 3 || text_of(*words[1]) != "+switch-master") return;
-  std::istringstream text{std::string(text_of(*words[2]))};
-  std::string name;
-  std::string old_host;
-  std::string old_port;
-  Endpoint next;
-  if (!(text >> name >> old_host >> old_port >> next.host >> next.port) || name != master) return;
-  std::uint64_t epoch = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    epoch = epoch_;
-  }
-  learn(next, epoch);
+  if (!text_of(*words[2]).starts_with(name_ + " ")) return;
+  const std::lock_guard lock(mutex_);
+  loop_.change(links_[sentinel], [](Link& link, TimePoint now, Finished& finished) {
+    link.reconnect(now, finished);
+  });
 }
 
 void Sentinel::run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
                    Server::Then then) {
   if (auto why = lost()) return then({.reply = {}, .failure = std::move(why)});
-  OneServer::run(slot, script, words, how, [this, then = std::move(then)](Outcome outcome) {
-    // It was a master when we came, and is none any more.
-    if (outcome.reply && is_error(*outcome.reply) &&
-        error_code(text_of(*outcome.reply)) == "READONLY") {
-      server()->reconnect();
-    }
-    then(std::move(outcome));
-  });
+  OneServer::run(slot, script, words, how, std::move(then));
 }
 
 }  // namespace interlock::redis

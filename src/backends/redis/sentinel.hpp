@@ -1,7 +1,7 @@
 // The master of a name, as Sentinel says: now, and after every failover.
 //
-// One connection to each sentinel, kept open: it is asked for the master when it opens, and tells
-// of every switch. A sentinel that knows an older epoch than another one is not believed; and a
+// One connection to each sentinel, kept open: it is asked for the master when it opens, and when it
+// tells of a switch. A sentinel that knows an older epoch than another one is not believed; and a
 // server that is no master is left at once, whatever a sentinel says.
 #pragma once
 
@@ -30,7 +30,7 @@ class Sentinel final : public OneServer {
  private:
   /// What a sentinel said. The epoch grows with every failover.
   void learn(const Endpoint& master, std::uint64_t epoch);
-  void told(const redisReply& message, const std::string& master);
+  void told(std::size_t sentinel, const redisReply& message);
   /// Why nobody knows the master; nothing if somebody does, or may yet.
   [[nodiscard]] std::optional<Error> lost() const;
   void note(std::size_t sentinel, const Error& problem);
@@ -38,8 +38,9 @@ class Sentinel final : public OneServer {
   Loop& loop_;
   const std::vector<Endpoint> sentinels_;
   const std::string name_;
-  std::vector<Loop::Handle> links_;
   mutable std::mutex mutex_;
+  // Guarded by the mutex:
+  std::vector<Loop::Handle> links_;
   std::vector<std::optional<Error>> problems_;  ///< of each sentinel
   Endpoint master_;
   std::uint64_t epoch_ = 0;

@@ -60,6 +60,11 @@ Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Acc
   plan.on_open = [first = first_open_] {
     if (*first) std::exchange(*first, nullptr)();
   };
+  // It was a master when we came, and is none any more: its name may lead to another server by now.
+  plan.on_error = [this](std::string_view text) {
+    const auto code = error_code(text);
+    if (code == "READONLY" || code == "MASTERDOWN") reconnect();
+  };
   commands_ = loop_.add(std::move(plan));
 }
 
