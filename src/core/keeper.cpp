@@ -3,9 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/contain.hpp"
 #include "core/quiet_thread.hpp"
 
 namespace interlock::core {
+
+namespace {
+
+// A task that the system refused something is due again after this.
+constexpr auto kAgain = std::chrono::milliseconds(100);
+
+}  // namespace
 
 void Keeper::stop() {
   {
@@ -81,7 +89,9 @@ void Keeper::run() {
       signal_.wait_until(next);
       continue;
     }
-    for (const auto& task : running_) task->due(now);
+    for (const auto& task : running_) {
+      if (!contain([&] { task->due(now); })) (void)contain([&] { schedule(task, now + kAgain); });
+    }
     {
       const std::lock_guard lock(mutex_);
       done.swap(running_);

@@ -21,7 +21,8 @@ class Keeper {
     Task(const Task&) = delete;
     Task& operator=(const Task&) = delete;
     virtual ~Task() = default;
-    /// On the keeper's thread, with none of its locks held. Not in the heap any more.
+    /// On the keeper's thread, with none of its locks held. Not in the heap any more. If it ends with an
+    /// exception, it is due again soon.
     virtual void due(TimePoint now) = 0;
 
    private:

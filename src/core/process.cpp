@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/contain.hpp"
 #include "core/quiet_thread.hpp"
 
 namespace interlock::core {
@@ -88,12 +89,18 @@ void elsewhere(std::function<void()> work) {
     const std::lock_guard lock(all.mutex);
     ++all.elsewhere;
   }
-  quiet_thread([&all, work = std::move(work)] {
-    work();
+  const auto over = [&all] {
     const std::lock_guard lock(all.mutex);
     --all.elsewhere;
     all.nothing_elsewhere.notify_all();
-  }).detach();
+  };
+  const bool begun = contain([&] {
+    quiet_thread([over, work = std::move(work)] {
+      work();
+      over();
+    }).detach();
+  });
+  if (!begun) over();
 }
 
 }  // namespace interlock::core

@@ -24,7 +24,7 @@ void call_at_exit(const std::shared_ptr<AtExit>& object);
 /// What was under way when the process ended holds on to itself: it stays as it is.
 void keep_to_the_end(std::shared_ptr<AtExit> object);
 /// For what the calling thread can't wait for, as it is a part of it. The end of the process waits for
-/// it, within reason.
+/// it, within reason. It is left undone if the system has no thread left.
 void elsewhere(std::function<void()> work);
 
 }  // namespace interlock::core

@@ -58,7 +58,7 @@ void LeaderWatch::run() {
     lock.unlock();
     try {
       tell(look_at_leader(client_, resource_));
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       // Nobody knows who leads, so nobody is told anything.
     }
     lock.lock();

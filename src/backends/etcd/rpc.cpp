@@ -15,6 +15,7 @@
 #include <unordered_set>
 
 #include "backends/etcd/elements.hpp"
+#include "core/contain.hpp"
 #include "core/process.hpp"
 #include "core/quiet_thread.hpp"
 #include "interlock/duration.hpp"
@@ -649,11 +650,11 @@ void Rpc::Impl::run() {
     void* tag = nullptr;
     bool ok = false;
     if (queue_.AsyncNext(&tag, &ok, wall(until)) == grpc::CompletionQueue::GOT_EVENT)
-      end(tag)->done(ok);
+      (void)core::contain([&] { end(tag)->done(ok); });
     if (stopping_) break;
-    look_after_slow_calls();
+    (void)core::contain([&] { look_after_slow_calls(); });
     if (BootClock::now() < next_tick) continue;
-    tick_();
+    (void)core::contain([&] { tick_(); });
     next_tick = BootClock::now() + kTick;
   }
   close();

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "core/contain.hpp"
 #include "core/quiet_thread.hpp"
 
 namespace interlock::file {
@@ -87,15 +88,20 @@ void Background::run() {
       const std::lock_guard lock(mutex_);
       if (stopping_) break;
     }
-    take_incoming();
-    const bool progress = serve();
-    const bool idle = waiting_.empty() && inspections_.empty();
-    pause = progress || idle ? kFirstPause : std::min(pause * 2, kLongestPause);
-    listen(idle ? Duration::max() : pause);
+    const bool served = core::contain([&] {
+      take_incoming();
+      const bool progress = serve();
+      const bool idle = waiting_.empty() && inspections_.empty();
+      pause = progress || idle ? kFirstPause : std::min(pause * 2, kLongestPause);
+      listen(idle ? Duration::max() : pause);
+    });
+    if (!served) std::this_thread::sleep_for(kLongestPause);
   }
-  take_incoming();
-  serve();
-  give_up();
+  (void)core::contain([&] {
+    take_incoming();
+    serve();
+    give_up();
+  });
 }
 
 // Sleeps until somebody calls, rings, or dies.

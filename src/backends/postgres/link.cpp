@@ -182,6 +182,8 @@ void Link::advance(TimePoint now, Finished& finished) {
     }
   } catch (const Error& error) {
     drop(error, now, finished);
+  } catch (const std::exception& error) {  // the system refuses something, memory mostly
+    drop(Error(Errc::unreachable, error.what()), now, finished);
   }
   plan_next();
 }
@@ -265,6 +267,8 @@ void Link::ready(TimePoint now, Finished& finished, bool soon) {
     }
   } catch (const Error& error) {
     drop(error, now, finished);
+  } catch (const std::exception& error) {  // the system refuses something, memory mostly
+    drop(Error(Errc::unreachable, error.what()), now, finished);
   }
   advance(now, finished);
 }

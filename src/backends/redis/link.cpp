@@ -88,6 +88,8 @@ void Link::advance(TimePoint now, Finished& finished) {
     }
   } catch (const Error& error) {
     drop(error, now, finished);
+  } catch (const std::exception& error) {  // the system refuses something, memory mostly
+    drop(Error(Errc::unreachable, error.what()), now, finished);
   }
   plan_next();
 }
@@ -127,6 +129,8 @@ void Link::ready(TimePoint now, Finished& finished, bool soon) {
     drop(talked ? error
                 : Error(error.errc(), error.message() + "; does this port want TLS (rediss:)?"),
          now, finished);
+  } catch (const std::exception& error) {
+    drop(Error(Errc::unreachable, error.what()), now, finished);
   }
   advance(now, finished);
 }

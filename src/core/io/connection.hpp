@@ -21,7 +21,8 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
   virtual ~Connection() = default;
 
-  /// Does what can be done now: connects, sends, gives up what took too long.
+  /// Does what can be done now: connects, sends, gives up what took too long. What goes wrong with the
+  /// connection is for it to tell: an exception, of it or of `ready`, is told to nobody.
   virtual void advance(TimePoint now, Finished& finished) = 0;
   /// The descriptor is ready; or, `soon`, it is worth to sleep for a moment until it is.
   virtual void ready(TimePoint now, Finished& finished, bool soon) = 0;

@@ -2,13 +2,11 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
+#include "core/contain.hpp"
 #include "core/quiet_thread.hpp"
 
 namespace interlock::io {
@@ -23,24 +21,10 @@ constexpr auto kWorthSleeping = std::chrono::milliseconds(10);
 constexpr auto kUnseen = std::chrono::milliseconds(1);
 // So long a caller looks for its answer before it sleeps, if the last one came that fast.
 constexpr auto kLooking = std::chrono::microseconds(250);
+// When the system refuses what it takes to lead, memory mostly.
+constexpr auto kAfterRefusal = std::chrono::milliseconds(10);
 
 }  // namespace
-
-Loop::Bell::Bell() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
-}
-
-Loop::Bell::~Bell() { ::close(fd_); }
-
-void Loop::Bell::ring() noexcept {
-  const std::uint64_t one = 1;
-  (void)!::write(fd_, &one, sizeof(one));
-}
-
-void Loop::Bell::silence() const noexcept {
-  std::uint64_t rings = 0;
-  (void)!::read(fd_, &rings, sizeof(rings));
-}
 
 Loop::Loop() : never_(*system_clock()), thread_(core::quiet_thread([this] { run(); })) {
   core::call_at_exit(exit_);
@@ -117,8 +101,8 @@ void Loop::lend(Signal& signal, TimePoint until) {
   } else {
     leader_ = Leader::lender;
   }
+  const Term term(*this, lock);
   lead(lock, signal, until);
-  step_down();
 }
 
 void Loop::step_down() {
@@ -140,12 +124,15 @@ void Loop::lead(Lock& lock, Signal& signal, TimePoint until) {
   while (true) {
     taken_.swap(posts_);
     alone_ = leader_ == Leader::lender && followers_.empty() && urgent_ == 0;
-    driven_ = connections_;
-    lock.unlock();
-    const auto now = BootClock::now();
-    take_posts(now, finished);
-    if (finished.list.empty()) wait(signal, until, finished);
+    const bool led = core::contain([&] {
+      driven_ = connections_;
+      lock.unlock();
+      take_posts(BootClock::now(), finished);
+      if (finished.list.empty()) wait(signal, until, finished);
+    });
+    if (lock.owns_lock()) lock.unlock();
     tell(finished);
+    if (!led) std::this_thread::sleep_for(kAfterRefusal);
     const bool over = signal.take() || signal.time_left(until) == Duration::zero();
     const bool watched = std::any_of(driven_.begin(), driven_.end(),
                                      [](const Handle& connection) { return connection->active(); });
@@ -163,7 +150,7 @@ void Loop::tell(Finished& finished) {
   constexpr std::size_t kAtOnce = 8;
   for (std::size_t i = 0; i < finished.list.size(); ++i) {
     const auto one = std::move(finished.list[i]);  // the list may grow meanwhile
-    one();
+    (void)core::contain([&] { one(); });
     if (i % kAtOnce != kAtOnce - 1) continue;
     {
       const std::lock_guard lock(mutex_);
@@ -175,9 +162,10 @@ void Loop::tell(Finished& finished) {
 }
 
 void Loop::take_posts(TimePoint now, Finished& finished) {
-  for (const auto& post : taken_) post(now, finished);
+  for (const auto& post : taken_) (void)core::contain([&] { post(now, finished); });
   taken_.clear();
-  for (const auto& connection : driven_) connection->advance(now, finished);
+  for (const auto& connection : driven_)
+    (void)core::contain([&] { connection->advance(now, finished); });
 }
 
 // A caller whose answer is all there is to wait for need not look at anything else, unless it is time to
@@ -250,7 +238,8 @@ void Loop::wait(Signal& signal, TimePoint until, Finished& finished) {
     const auto now = BootClock::now();
     if (fds[0].revents != 0) bell_.silence();
     for (std::size_t i = 1; i < fds.size(); ++i) {
-      if (fds[i].revents != 0) driven_[i - 1]->ready(now, finished, false);
+      if (fds[i].revents != 0)
+        (void)core::contain([&] { driven_[i - 1]->ready(now, finished, false); });
     }
   }
 }
@@ -282,8 +271,8 @@ void Loop::run() {
     leader_ = Leader::background;
     wanted_ = false;
     grace = kGrace;
+    const Term term(*this, lock);
     lead(lock, never_, TimePoint::max());
-    step_down();
   }
 }
 

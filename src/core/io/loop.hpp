@@ -14,12 +14,14 @@
 #include <vector>
 
 #include "core/io/connection.hpp"
+#include "core/io/event_descriptor.hpp"
 #include "core/process.hpp"
 
 namespace interlock::io {
 
 class Loop {
  public:
+  /// Throws Error (unreachable) if the process has no descriptor or thread left.
   Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -49,23 +51,34 @@ class Loop {
   /// Wakes the leader out of poll().
   class Bell final : public Signal::Alarm {
    public:
-    Bell();
-    Bell(const Bell&) = delete;
-    Bell& operator=(const Bell&) = delete;
-    ~Bell() override;
-    void ring() noexcept override;
-    void silence() const noexcept;
-    [[nodiscard]] int fd() const noexcept { return fd_; }
+    void ring() noexcept override { io::ring(event_); }
+    void silence() const noexcept { io::silence(event_); }
+    [[nodiscard]] int fd() const noexcept { return event_.get(); }
 
    private:
-    int fd_;
+    const FileDescriptor event_ = make_event_descriptor();
   };
   using Post = Task<TimePoint, Finished&>;
   using Lock = std::unique_lock<std::mutex>;
 
-  /// Until the signal is set or its time has come; as background, until it is wanted no more.
+  /// Leads until the signal is set or its time has come; as background, until it is wanted no more.
   void lead(Lock& lock, Signal& signal, TimePoint until);
   void step_down();
+  /// Hands leadership on, however it ends.
+  class Term {
+   public:
+    Term(Loop& loop, Lock& lock) : loop_(loop), lock_(lock) {}
+    Term(const Term&) = delete;
+    Term& operator=(const Term&) = delete;
+    ~Term() {
+      if (!lock_.owns_lock()) lock_.lock();
+      loop_.step_down();
+    }
+
+   private:
+    Loop& loop_;
+    Lock& lock_;
+  };
   void take_posts(TimePoint now, Finished& finished);
   void tell(Finished& finished);
   /// Until something happens, and handles it.

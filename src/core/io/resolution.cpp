@@ -1,8 +1,6 @@
 #include "core/io/resolution.hpp"
 
 #include <netdb.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -10,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "core/contain.hpp"
+#include "core/io/event_descriptor.hpp"
 #include "core/quiet_thread.hpp"
 #include "interlock/error.hpp"
 
@@ -17,12 +17,7 @@ namespace interlock::io {
 
 struct Resolution::State {
   State(std::string of_host, std::string of_port)
-      : host(std::move(of_host)), port(std::move(of_port)), over(::eventfd(0, EFD_CLOEXEC)) {
-    if (over < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
-  }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() { ::close(over); }
+      : host(std::move(of_host)), port(std::move(of_port)), over(make_event_descriptor()) {}
 
   /// False: with these flags, it can't be said.
   bool find(int flags) {
@@ -31,6 +26,7 @@ struct Resolution::State {
     hints.ai_flags = flags;
     addrinfo* list = nullptr;
     const int result = getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
+    const int reason = errno;
     if (result == EAI_NONAME && (flags & AI_NUMERICHOST) != 0) return false;
     std::vector<Address> all;
     for (const auto* each = list; each != nullptr; each = each->ai_next) {
@@ -40,35 +36,38 @@ struct Resolution::State {
     }
     if (list != nullptr) freeaddrinfo(list);
     const std::lock_guard lock(mutex);
-    error = result;
+    if (result == EAI_SYSTEM) {
+      error = std::generic_category().message(reason);
+    } else if (result != 0) {
+      error = gai_strerror(result);
+    }
     found = std::move(all);
-    const std::uint64_t one = 1;
-    (void)!::write(over, &one, sizeof(one));
+    ring(over);
     return true;
   }
 
   const std::string host;
   const std::string port;
-  const int over;
+  const FileDescriptor over;
   std::mutex mutex;
-  int error = 0;
+  std::string error;
   std::optional<std::vector<Address>> found;
 };
 
 Resolution::Resolution(std::string host, std::string port)
     : state_(std::make_shared<State>(std::move(host), std::move(port))) {
   if (state_->find(AI_NUMERICHOST)) return;
-  core::quiet_thread([state = state_] { state->find(AI_ADDRCONFIG); }).detach();
+  core::quiet_thread([state = state_] {
+    (void)core::contain([&] { state->find(AI_ADDRCONFIG); });
+  }).detach();
 }
 
-int Resolution::fd() const noexcept { return state_->over; }
+int Resolution::fd() const noexcept { return state_->over.get(); }
 
 std::optional<std::vector<Address>> Resolution::take() {
   const std::lock_guard lock(state_->mutex);
-  if (state_->error != 0) {
-    throw Error(Errc::unreachable,
-                std::string("can't find the host: ") + gai_strerror(state_->error));
-  }
+  if (!state_->error.empty())
+    throw Error(Errc::unreachable, "can't find the host: " + state_->error);
   return std::exchange(state_->found, std::nullopt);
 }
 

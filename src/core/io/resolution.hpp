@@ -18,7 +18,8 @@ struct Address {
 
 class Resolution {
  public:
-  /// Begins. What is an address already is found at once, without a thread.
+  /// Begins. What is an address already is found at once, without a thread. Throws Error (unreachable) if
+  /// the process has no descriptor or thread left.
   Resolution(std::string host, std::string port);
 
   /// Readable when it is over.
