@@ -42,14 +42,19 @@ void Forget::answered(const Answer& answer) {
                       .claim = claim_,
                       .resource = named == claim_.parts.end() ? "" : named->resource,
                       .error = &*answer.why});
-    if (!answer.why->retryable()) return end(answer);
+    // Whoever waits for it is told. A store that refuses it may do so for a moment only: it goes on.
+    if (!answer.why->retryable()) tell(answer);
   }
   engine_->keeper().schedule(shared_from_this(), engine_->now() + Retry::standard().delay(tries_));
 }
 
 void Forget::end(const Answer& answer) {
   engine_->keeper().cancel(*this);
-  if (!over_.exchange(true) && done_) done_(answer);
+  tell(answer);
+}
+
+void Forget::tell(const Answer& answer) {
+  if (!told_.exchange(true) && done_) done_(answer);
 }
 
 }  // namespace interlock::core

@@ -1,10 +1,20 @@
 // Rights, passwords and keys that are not ours. The least rights that docs/redis.md names are
 // exactly the ones that these tests find.
+#include <atomic>
+
 #include "redis/everything.hpp"
 #include "redis/redis_test.hpp"
 
 namespace interlock::redis_tests {
 namespace {
+
+class Refusals final : public Observer {
+ public:
+  void on(const Observation& observation) noexcept override {
+    if (observation.event == Event::cleanup_failed) ++count;
+  }
+  std::atomic<int> count = 0;
+};
 
 class AccessTest : public RedisTest {
  protected:
@@ -104,6 +114,25 @@ TEST_F(AccessTest, WhoMayNotEndAConnectionConnectsAgain) {
     EXPECT_EQ(proxy.faults(), 1);
     EXPECT_EQ(lease.release(), LeaseState::released);
   }
+}
+
+// A right is taken away while locks are held, and given back. Expected: a release that was refused is tried
+// again in the background until it is not. Whoever waits for it is told at once.
+TEST_F(AccessTest, ARefusedReleaseIsTriedAgain) {
+  allow();
+  const auto refusals = std::make_shared<Refusals>();
+  const auto client = connect(locker(), {.observer = refusals});
+  const Options long_one{.ttl = 600s};
+  auto first = Mutex(client, "first", long_one).acquire();
+  auto second = Mutex(client, "second", long_one).acquire();
+  ASSERT_EQ(console()("ACL SETUSER locker -evalsha -eval"), "OK");
+  EXPECT_THROW(first.release(), Error);
+  std::promise<LeaseState> told;
+  second.async_release([&](LeaseState state) { told.set_value(state); });
+  EXPECT_EQ(told.get_future().get(), LeaseState::lost);
+  EXPECT_TRUE(eventually([&] { return refusals->count >= 4; }));
+  ASSERT_EQ(console()("ACL SETUSER locker +evalsha +eval"), "OK");
+  EXPECT_TRUE(eventually([&] { return only_the_fence_is_left(); })) << keys();
 }
 
 // Names with braces of their own choose the hash tag. Expected: they need one pattern more.

@@ -235,6 +235,29 @@ class ClusterTest : public testing::Test {
   servers::RedisCluster cluster_;
 };
 
+// A slot is handed over, and its old node knows of it before the new one: for a while, each sends clients to
+// the other. Expected: the store is unreachable for that time, and not for good.
+TEST_F(ClusterTest, NodesThatSendClientsToEachOtherAreAskedAgain) {
+  const auto locks = connect(cluster_.url());
+  auto& from = owner_of("interlock:r");
+  auto& to = another_master(from);
+  const auto slot = std::to_string(std::stoi(from.cli({"CLUSTER", "KEYSLOT", "interlock:r"})));
+  Console source(from.port());
+  Console target(to.port());
+  ASSERT_EQ(target("CLUSTER SETSLOT " + slot + " IMPORTING " + id_of(from)), "OK");
+  ASSERT_EQ(source("CLUSTER SETSLOT " + slot + " NODE " + id_of(to)), "OK");
+  try {
+    static_cast<void>(Mutex(locks, "r", {.retry = Retry::none()}).try_acquire());
+    ADD_FAILURE() << "nobody has it";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
+    EXPECT_TRUE(error.retryable());
+  }
+  Waiting waiting(Mutex(locks, "r", {.retry = {.attempts = 1000, .first = 1ms, .max = 50ms}}));
+  ASSERT_EQ(target("CLUSTER SETSLOT " + slot + " NODE " + id_of(to)), "OK");
+  EXPECT_EQ(waiting.lease().release(), LeaseState::released);
+}
+
 // A slot moves while its lock is held and waited for. Expected: the holder holds on, the waiter keeps
 // its place, and is served by the new node.
 TEST_F(ClusterTest, ASlotMovesWhileItsLockIsHeldAndWaitedFor) {

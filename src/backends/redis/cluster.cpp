@@ -121,7 +121,14 @@ void Cluster::answered(const JobPtr& job, Outcome outcome) {
   const auto code = error_code(text);
   if (code != "MOVED" && code != "ASK") return job->then(std::move(outcome));
   const auto redirect = parse_redirect(text);
-  if (!redirect || ++job->redirects > kMostRedirects) return job->then(std::move(outcome));
+  if (!redirect) return job->then(std::move(outcome));
+  if (++job->redirects > kMostRedirects) {
+    return job->then(
+        {.reply = {},
+         .failure = Error(Errc::unreachable,
+                          "the cluster's nodes send us to each other, as while a slot is moved",
+                          {.resource = {}, .node = name_of(redirect->to), .maybe_held = false})});
+  }
   NodePtr node;
   {
     const std::lock_guard lock(mutex_);
