@@ -151,6 +151,94 @@ TEST_F(ServerFaults, WhatAStoppedServerDoesLaterIsUndone) {
   EXPECT_TRUE(eventually([&] { return only_the_fence_is_left(); })) << keys();
 }
 
+// The clock of a server is set back, or, which is the same: all times that it keeps are later.
+constexpr auto kLater = R"(
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local left, ms = redis.call('PTTL', key), 3600000
+  if string.find(key, ':ends$') then
+    for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZINCRBY', key, ms, member) end
+  elseif string.find(key, ':waiting$') then
+    for _, owner in ipairs(redis.call('HKEYS', key)) do
+      local ends, rest = string.match(redis.call('HGET', key, owner), '^(%d+)(.*)$')
+      redis.call('HSET', key, owner, string.format('%.0f', ends + ms) .. rest)
+    end
+  elseif string.find(key, ':fence$') then
+    redis.call('INCRBY', key, ms * 1000)
+  end
+  if left > 0 then redis.call('PEXPIRE', key, left + ms) end
+end
+return 'done')";
+
+// The clock is set back by an hour. Expected: holders that are gone are freed after a TTL, whatever they
+// held and whoever wants it; and fences rise.
+TEST_F(ServerFaults, AClockThatIsSetBackKeepsNoDeadHolders) {
+  const Options brief{.ttl = 1s};
+  auto exclusive = Mutex(onlooker(), "exclusive", brief).acquire();
+  const auto fence = exclusive.fence();
+  static_cast<void>(exclusive.detach());
+  static_cast<void>(Mutex(onlooker(), "read later", brief).acquire().detach());
+  static_cast<void>(RwLock(onlooker(), "shared", brief).read().detach());
+  static_cast<void>(RwLock(onlooker(), "shared", brief).read().detach());
+  static_cast<void>(Semaphore(onlooker(), "slots", 1, brief).acquire().detach());
+  static_cast<void>(Mutex(onlooker(), "of one", {.ttl = 1s, .identity = "one"}).acquire().detach());
+  ASSERT_EQ(console()({"EVAL", kLater, "0"}), "done");
+  const auto client = connect(url());
+  auto next = Mutex(client, "exclusive", kPatient).try_acquire_for(kPatience);
+  ASSERT_TRUE(next);
+  EXPECT_GT(next->fence(), fence);
+  EXPECT_TRUE(RwLock(client, "read later", kPatient).try_read_for(kPatience));
+  EXPECT_TRUE(RwLock(client, "shared", kPatient).try_write_for(kPatience));
+  EXPECT_TRUE(Semaphore(client, "slots", 1, kPatient).try_acquire_for(kPatience));
+  EXPECT_TRUE(Mutex(client, "of one", kPatient).try_acquire_for(kPatience));
+}
+
+// The same, and a waiter is killed. Expected: the next one is served within seconds.
+TEST_F(ServerFaults, AClockThatIsSetBackKeepsNoDeadWaiters) {
+  auto lease = Mutex(onlooker(), "r", kPatient).acquire();
+  auto killed = queued_holder("r");
+  killed.kill();
+  ASSERT_EQ(console()({"EVAL", kLater, "0"}), "done");
+  ASSERT_EQ(console()("DEL interlock:r"), "1");  // nobody is told
+  EXPECT_TRUE(Mutex(connect(url()), "r", kPatient).try_acquire_for(kPatience));
+}
+
+// The same on all servers of a Redlock.
+TEST(RedlockFaults, ClocksThatAreSetBackKeepNoDeadHolders) {
+  const std::vector<servers::RedisServer> nodes(3);
+  const auto url =
+      "redlock://" + nodes[0].address() + "," + nodes[1].address() + "," + nodes[2].address();
+  const auto gone = connect(url);
+  static_cast<void>(Mutex(gone, "exclusive", {.ttl = 1s}).acquire().detach());
+  static_cast<void>(RwLock(gone, "shared", {.ttl = 1s}).read().detach());
+  for (const auto& node : nodes) ASSERT_EQ(Console(node.port())({"EVAL", kLater, "0"}), "done");
+  const auto client = connect(url);
+  EXPECT_TRUE(Mutex(client, "exclusive", kPatient).try_acquire_for(kPatience));
+  EXPECT_TRUE(RwLock(client, "shared", kPatient).try_write_for(kPatience));
+}
+
+// The same, and a holder lives that was extended. Expected: it keeps all of its time, whoever looks.
+TEST_F(ServerFaults, AClockThatIsSetBackEndsNoLeaseEarly) {
+  const Options brief{.ttl = 2s, .renew = false};
+  auto lease = Mutex(onlooker(), "r", brief).acquire();
+  auto read = RwLock(onlooker(), "rw", brief).read();
+  ASSERT_TRUE(lease.extend(600s));
+  ASSERT_TRUE(read.extend(600s));
+  ASSERT_EQ(console()({"EVAL", kLater, "0"}), "done");
+  ASSERT_TRUE(lease.extend(3s));  // shortens nothing
+  ASSERT_TRUE(read.extend(3s));
+  const auto client = connect(url());
+  EXPECT_FALSE(Mutex(client, "r").try_acquire());
+  EXPECT_FALSE(Mutex(client, "r").try_acquire_for(50ms));
+  EXPECT_FALSE(RwLock(client, "rw").try_write());
+  for (const std::string key : {"interlock:r", "interlock:rw"}) {
+    const auto left = std::stoll(console()("PTTL " + key));
+    EXPECT_GT(left, 500'000) << key;
+  }
+  EXPECT_LT(std::stoll(console()("PTTL interlock:r")), 600'001);
+  EXPECT_TRUE(still_held(lease));
+  EXPECT_TRUE(still_held(read));
+}
+
 // SCRIPT FLUSH. Expected: nobody notices, in any operation.
 TEST_F(ServerFaults, ForgottenScriptsAreSentAgain) {
   const Client client = connect(url());

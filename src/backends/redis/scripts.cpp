@@ -38,6 +38,7 @@ struct Record {
   std::uint64_t number = 0;  // microseconds of the server's clock
   std::uint64_t since = 0;   // the same, where the number is none: on a Redlock's node
   std::uint32_t capacity = 0;
+  std::int64_t ttl = 0;  // in ms: no holder has more left, whatever the server's clock says
 };
 
 std::string_view next_line(std::string_view& text) {
@@ -67,7 +68,9 @@ std::optional<Record> parse_record(std::string_view text) {
   read_label_and_actor(next_line(text), entry.who);
   entry.who.host = next_line(text);
   entry.who.pid = to_number<std::int64_t>(next_line(text));
-  entry.who.tied = next_line(text) != "0";
+  const auto tied = next_line(text);
+  entry.who.tied = !tied.starts_with('0');
+  record.ttl = to_number<std::int64_t>(tied.substr(std::min<std::size_t>(tied.size(), 2)));
   record.since = to_number<std::uint64_t>(next_line(text)) * 1000;
   return record;
 }
@@ -133,12 +136,13 @@ bool is_simple(const Claim& claim, Mode mode) {
 void add_arguments(Words& words, const Claim& claim, bool queue, const ClaimStyle& style) {
   const Who& who = *claim.who;
   words.add(claim.owner.to_string());
-  words.add(std::to_string(std::chrono::ceil<milliseconds>(claim.ttl).count()));
+  const auto ttl = std::to_string(std::chrono::ceil<milliseconds>(claim.ttl).count());
+  words.add(ttl);
   words.add(queue ? "1" : "0", style.publish.substr(0, 1),
             claim.instead_of.empty() ? "" : claim.instead_of.to_string(), "\n",
             spec_of(claim.parts.front()), "\n", std::to_string(claim.priority), "\n", style.channel,
             "\n", who.identity, "\n", label_and_actor(who), "\n", who.host, "\n",
-            std::to_string(who.pid), who.tied ? "\n1" : "\n0");
+            std::to_string(who.pid), who.tied ? "\n1:" : "\n0:", ttl);
   if (is_simple(claim, Mode::exclusive)) {
     if (style.in_full) words.add("-");
     return;
@@ -255,7 +259,7 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
     if (left <= 0) return;
     record.entry.fence = Fence{record.number};
     record.entry.age = since(record.since != 0 ? record.since : record.number, now);
-    record.entry.remaining = milliseconds(left);
+    record.entry.remaining = milliseconds(record.ttl > 0 ? std::min(left, record.ttl) : left);
     if (record.entry.mode == Mode::slots) state.capacity = record.capacity;
     state.holders.push_back(std::move(record.entry));
   };

@@ -63,10 +63,16 @@ local function held_back_by_holders(row)
   if not row.value then return nil end
   if not is_set(row) then
     if row.value == instead then return nil end
-    local left = call('PTTL', row.lock)
-    local by = match(call('GET', row.who) or '', '^%d+\n(%x+)')
-    if by == row.value then return left end
-    return left < 0 and FOREIGN_MS or math.min(left, FOREIGN_MS)
+    local left, record = call('PTTL', row.lock), call('GET', row.who)
+    if match(record or '', '^%d+\n(%x+)') ~= row.value then
+      return left < 0 and FOREIGN_MS or math.min(left, FOREIGN_MS)
+    end
+    local most = most_left(left, record)
+    if most < left then
+      call('PEXPIRE', row.lock, most)
+      call('PEXPIRE', row.who, most)
+    end
+    return most
   end
   if row.mode == 'n' then
     if slots_taken(row) + row.slots <= row.capacity then return nil end
@@ -78,6 +84,14 @@ local function held_back_by_holders(row)
       any = any or not same_identity(record) and (row.mode == 'e' or record.mode == 'e')
     end
     if not any then return nil end
+  end
+  -- Those who seem to have more left than the one who is last have less than that one's TTL.
+  while true do
+    local last = call('ZRANGE', row.ends, -1, -1, 'WITHSCORES')
+    local left = last[2] - now
+    local most = most_left(left, call('HGET', row.holders, match(last[1], '^%x+')))
+    if most >= left then break end
+    call('ZADD', row.ends, now + most, last[1])
   end
   return call('ZRANGE', row.ends, 0, 0, 'WITHSCORES')[2] - now
 end

@@ -42,13 +42,16 @@ if not ARGV[4] then
     local now = math.floor(us / 1000)
     local holder, look = call('GET', KEYS[1]), nil
     if holder and holder ~= ARGV[1] and sub(holder, 1, 1) ~= '+' then
+      local who = call('GET', KEYS[3]) or ''
       look = call('PTTL', KEYS[1])
-      if string.match(call('GET', KEYS[3]) or '', '^%d+\n(%x+)') ~= holder then  -- another program's
+      if string.match(who, '^%d+\n(%x+)') ~= holder then  -- another program's
         look = look < 0 and 100 or math.min(look, 100)
+      elseif look > tonumber(string.match(who, '\n%d:(%d+)$') or look) then
+        look = nil  -- the clock was set back
       end
     elseif not holder and first and sub(first, 58) == 'e' then
       local ends = string.match(call('HGET', waiting, sub(first, 26, 57)) or '', '^%d+')
-      look = ends and tonumber(ends) > now and ends - now
+      look = ends and tonumber(ends) > now and tonumber(ends) <= now + 3000 and ends - now
     end
     local entry = look and call('HGET', waiting, ARGV[1])
     local ticket = entry and string.match(entry, '\n([^\n]*)')
@@ -143,10 +146,11 @@ elseif ARGV[4] == 's' then
     local look
     if writer and (not value or shares) then
       local forgotten = match(call('HGET', waiting, sub(writer, 26, 57)) or '', '^%d+')
-      look = forgotten and tonumber(forgotten) > now and forgotten - now
-    elseif value and value ~= owner and sub(value, 1, 1) ~= '+' and
-        match(call('GET', KEYS[3]) or '', '^%d+\n(%x+)') == value then
-      look = call('PTTL', KEYS[1])
+      look = forgotten and tonumber(forgotten) > now and tonumber(forgotten) <= now + 3000 and forgotten - now
+    elseif value and value ~= owner and sub(value, 1, 1) ~= '+' then
+      local who = call('GET', KEYS[3]) or ''
+      local left = call('PTTL', KEYS[1])
+      look = match(who, '^%d+\n(%x+)') == value and left <= tonumber(match(who, '\n%d:(%d+)$') or left) and left
     end
     local number
     if look and not ticket then

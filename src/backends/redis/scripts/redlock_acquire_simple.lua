@@ -24,13 +24,16 @@ if ARGV[4] == '-' then
     local waiting, now = sub(KEYS[2], 1, -6) .. 'waiting', node.now
     local holder, look = call('GET', KEYS[1]), nil
     if holder and holder ~= ARGV[1] and sub(holder, 1, 1) ~= '+' then
+      local who = call('GET', KEYS[3]) or ''
       look = call('PTTL', KEYS[1])
-      if string.match(call('GET', KEYS[3]) or '', '^%d+\n(%x+)') ~= holder then  -- another program's
+      if string.match(who, '^%d+\n(%x+)') ~= holder then  -- another program's
         look = look < 0 and 100 or math.min(look, 100)
+      elseif look > tonumber(string.match(who, '\n%d:(%d+)\n%d+\n%d+\n%x*\n%d+$') or look) then
+        look = nil  -- the clock was set back
       end
     elseif not holder and first and sub(first, 58) == 'e' then
       local ends = string.match(call('HGET', waiting, sub(first, 26, 57)) or '', '^%d+')
-      look = ends and tonumber(ends) > now and ends - now
+      look = ends and tonumber(ends) > now and tonumber(ends) <= now + 3000 and ends - now
     end
     local entry = look and call('HGET', waiting, ARGV[1])
     local ticket = entry and string.match(entry, '\n([^\n]*)')

@@ -9,7 +9,7 @@
 --   waiting  hash: owner -> when its place is forgotten (in ms), ticket, record: a line each
 --
 -- ARGV[3] and the records are lines of text. A record is
---     number, owner, flags, spec, priority, channel, identity, label, host, pid, tied
+--     number, owner, flags, spec, priority, channel, identity, label, host, pid, tied:ttl
 -- and ARGV[3] the same from the flags on, for the first part; ARGV[4] has the specs of the others.
 -- The flags are: 1 if it may queue, else 0; P or S for PUBLISH or SPUBLISH; and the owner to take
 -- over from. A spec is a letter for the mode (e, s, n), slots:capacity:ancestor. The number is the
@@ -18,6 +18,9 @@
 -- 1; then come its priority, its number, its owner and its mode.
 --
 -- Waiters that fell silent are dropped when they come to the head of the queue.
+--
+-- A holder has no more than its TTL left, and a waiter no more than TICKET_MS. Whoever seems to have more was
+-- there when the server's clock was set back, and gets that much from now: its client counts less.
 local call, match, sub = redis.call, string.match, string.sub
 local owner, ttl, text = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 if not text then text = ARGV[2] .. '\ne1:0:0\n0\n\n\n\n\n0\n1' end
@@ -53,8 +56,17 @@ local function save_counter()
   if counter then call('SET', FENCE, string.format('%.0f', counter)) end
 end
 
-local function make_record(number, spec)
-  return string.format('%.0f', number) .. '\n' .. owner .. '\n' .. flags .. '\n' .. spec .. tail
+local function make_record(number, spec, lasts)  -- lasts: if it is not the TTL that was asked for
+  local rest = tail
+  if lasts and lasts ~= ttl then
+    rest = string.gsub(tail, '^(' .. string.rep('\n[^\n]*', 6) .. '\n%d:)%d+', '%1' .. string.format('%.0f', lasts))
+  end
+  return string.format('%.0f', number) .. '\n' .. owner .. '\n' .. flags .. '\n' .. spec .. rest
+end
+
+local TTL_LINE = '^' .. string.rep('[^\n]*\n', 10) .. '%d:(%d+)'
+local function most_left(left, record)  -- nothing more if the record does not say
+  return math.min(left, tonumber(match(record or '', TTL_LINE) or left))
 end
 
 local function parse(record)
@@ -63,7 +75,7 @@ local function parse(record)
     '^(%d+)\n(%x+)\n[^\n]*\n((%l)(%d+):(%d+):%d)\n[^\n]*\n([^\n]*)\n([^\n]*)\n([^\n]*)')
   if not number then return nil end
   return { number = tonumber(number), owner = by, spec = spec, mode = mode, slots = tonumber(slots),
-    capacity = tonumber(capacity), home = channel, identity = who, label = label }
+    capacity = tonumber(capacity), home = channel, identity = who, label = label, text = record }
 end
 
 -- Another program's value may begin with a +, too.
@@ -129,7 +141,12 @@ end
 local function alive(row, ticket)
   local entry = call('HGET', row.waiting, sub(ticket, 26, 57))
   local ends, rest = match(entry or '', '^(%d+)(\n.*)$')
-  if ends and tonumber(ends) > now then return tonumber(ends), rest end
+  ends = tonumber(ends or 0)
+  if ends > now + TICKET_MS then
+    ends = now + TICKET_MS
+    redis.pcall('HSET', row.waiting, sub(ticket, 26, 57), ends .. rest)
+  end
+  if ends > now then return ends, rest end
   leave_queue(row, ticket)
   return nil
 end
@@ -251,16 +268,20 @@ local function rearm()
   for _, row in ipairs(rows) do
     local hold = row.hold
     if hold.number == 0 then hold.number = next_number() end
-    local record = make_record(hold.number, hold.spec)
-    local left = math.max(ttl, call('PTTL', row.lock))
-    -- First, as a server that is full refuses a script whose first change takes memory.
-    call('PEXPIRE', row.lock, left)
+    local left = call('PTTL', row.lock)
     if row.value == owner then
-      call('SET', row.who, record, 'PX', left)
+      left = math.max(ttl, most_left(left, hold.text))
+      -- First, as a server that is full refuses a script whose first change takes memory.
+      call('PEXPIRE', row.lock, left)
+      call('SET', row.who, make_record(hold.number, hold.spec, left), 'PX', left)
     else
       local member = owner .. ':' .. hold.slots
-      call('HSET', row.holders, owner, record)
-      call('ZADD', row.ends, math.max(now + ttl, tonumber(call('ZSCORE', row.ends, member) or 0)), member)
+      local own = tonumber(call('ZSCORE', row.ends, member) or 0) - now
+      own = math.max(ttl, most_left(own, hold.text))
+      left = math.max(own, left)
+      call('PEXPIRE', row.lock, left)
+      call('HSET', row.holders, owner, make_record(hold.number, hold.spec, own))
+      call('ZADD', row.ends, now + own, member)
       call('PEXPIRE', row.holders, left)
       call('PEXPIRE', row.ends, left)
     end
