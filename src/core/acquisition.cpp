@@ -36,12 +36,14 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
     const bool left_behind = granted || answer.verdict == Verdict::queued;
     return {.forget = left_behind && outcome_ != Outcome::granted};
   }
+  // The store may still take back what a newer call was granted, and with it what this one was.
+  if (call != attempts_) return {};
   if (granted && now < sent + plan_.ttl - plan_.drift) {
     fences_ = std::move(answer.fences);
     granted_sent_ = sent;
     return finish(Outcome::granted, false);
   }
-  if (call != attempts_ || !in_flight()) return {};  // late; the newer call decides
+  if (!in_flight()) return {};  // late
   call_deadline_ = TimePoint::max();
   if (answer.verdict != Verdict::unknown) {
     failures_ = 0;

@@ -17,6 +17,7 @@
 //     asking    | the same, and no retries are left           | done     | forget
 //     waiting   | wake, or heartbeat due                      | asking   | ask
 //     pausing   | wake, or pause over                         | asking   | ask
+//     any       | an answer to an earlier call                |          |
 //     any       | deadline, cancel, or fail                   | done     | forget
 //     done      | a late granted or queued, if it failed      | done     | forget
 //

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -189,6 +191,43 @@ TEST_F(RedlockServers, ANodeThatLostItsDataDoesNotCountUntilOldHoldsHaveEnded) {
       return false;
     }
   }));
+}
+
+/// Asks a store in the background, as the core does.
+std::future<Answer> ask(Backend& store, const Claim& claim, Duration within) {
+  const auto promise = std::make_shared<std::promise<Answer>>();
+  store.acquire(claim, false, {.deadline = BootClock::now() + within},
+                [promise](Answer answer) { promise->set_value(std::move(answer)); });
+  return promise->get_future();
+}
+
+Claim claim_on(const std::string& name) {
+  return {.owner = Owner::random(),
+          .parts = {{.resource = name}},
+          .ttl = 60s,
+          .who = std::make_shared<const Who>(Who{.host = "here"})};
+}
+
+// A call gets no answer in time, and its owner asks again. Meanwhile the first call still tries to have
+// a node mended. Expected: when it gives up at last, it leaves what the second call was granted.
+TEST_F(RedlockServers, ACallThatGivesUpLateLeavesTheNextGrantOfItsOwnerAlone) {
+  // The node that is empty afterwards does not count for as long as this might have lasted.
+  Mutex(connect(url()), "long", {.ttl = 300s}).acquire().release();
+  restart_empty(1);
+  const auto store = stores::open(url());
+  ASSERT_EQ(ask(*store, claim_on("connected"), 60s).get().verdict, Verdict::granted);
+  nodes_[2]->process().signal(SIGSTOP);
+  const auto claim = claim_on("r");
+  auto first = ask(*store, claim, 100ms);
+  const auto late = BootClock::now() + 100ms;
+  ASSERT_TRUE(eventually([&] { return BootClock::now() > late; }));
+  auto second = ask(*store, claim, 60s);
+  nodes_[2]->process().signal(SIGCONT);
+  EXPECT_EQ(second.get().verdict, Verdict::granted);
+  EXPECT_EQ(first.get().verdict, Verdict::unknown);
+  auto rival = claim;
+  rival.owner = Owner::random();
+  EXPECT_EQ(ask(*store, rival, 60s).get().verdict, Verdict::busy);
 }
 
 /// What an observer is warned of.

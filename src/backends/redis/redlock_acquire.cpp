@@ -22,8 +22,9 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
         queue_(queue),
         call_(call),
         reply_(std::move(reply)),
-        gate_(store.gates_.add(claim.owner)),
-        votes_(store.group_.size()) {}
+        gate_(store.gates_.replace(claim.owner)),
+        votes_(store.group_.size()),
+        attempt_(store.attempts_.fetch_add(kMostRounds)) {}
 
   void start() {
     std::string words;
@@ -33,21 +34,34 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
       round = ++round_;
       stage_ = Stage::first;
       votes_ = Votes(group().size());
-      attempt_ = ++store_.attempts_;
+      ++attempt_;
       if (queue_) ticket_ = std::max(ticket_, store_.waiters_.ask(claim_.owner));
       words = extra() + ":" + std::to_string(queue_ ? store_.waiters_.propose() : 0) + ":" +
               std::string(Server::kRunDigits, '0');
     }
-    group().ask(
-        group().everybody(), RedlockScripts::all().acquire,
-        [&](std::size_t node) { return group().words(node, claim_, queue_, words); },
-        store_.bounded(call_, claim_), gate_,
-        [self = shared_from_this(), round](std::size_t node, const Outcome& outcome) {
-          self->first(round, node, outcome);
-        });
+    const bool asked = gate_->unless_closed([&] {
+      group().ask(
+          group().everybody(), RedlockScripts::all().acquire,
+          [&](std::size_t node) { return group().words(node, claim_, queue_, words); },
+          store_.bounded(call_, claim_), gate_,
+          [self = shared_from_this(), round](std::size_t node, const Outcome& outcome) {
+            self->first(round, node, outcome);
+          });
+    });
+    if (asked) return;
+    {
+      const std::lock_guard lock(mutex_);
+      stage_ = Stage::over;
+    }
+    reply_(Answer::failed({Errc::unreachable,
+                           "it was released or asked for again before all nodes had answered",
+                           {.resource = {}, .node = store_.traits_.where, .maybe_held = true}}));
   }
 
  private:
+  /// The first one; after nodes were mended; and when it can be told of its turn.
+  static constexpr std::uint64_t kMostRounds = 3;
+
   enum class Stage : std::uint8_t { first, mending, listening, second, granted, waits, over };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -178,7 +192,7 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
     Answer answer{.verdict = Verdict::granted};
     for (const auto fence : fences_) answer.fences.push_back(Fence{fence});
     lock.unlock();
-    store_.waiters_.forget(claim_.owner);
+    stop_waiting();
     reply_(std::move(answer));
   }
 
@@ -292,9 +306,22 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
         votes_.size();
     lock.unlock();
     // Also where no answer came from: it may be done there later.
-    if (!nothing_there) store_.undo(claim_, attempt_);
-    store_.waiters_.forget(claim_.owner);
+    if (!nothing_there) undo();
+    stop_waiting();
     reply_(std::move(answer));
+  }
+
+  // Gives back, on every node, what this call took. A newer call of the same owner has taken that
+  // over: its number is larger, and nothing passes the gate any more once it has begun.
+  void undo() {
+    for (const auto node : group().everybody()) {
+      group().tell(node, RedlockScripts::all().release,
+                   group().words(node, claim_, false, std::to_string(attempt_)), claim_.ttl, gate_);
+    }
+  }
+
+  void stop_waiting() {
+    gate_->unless_closed([this] { store_.waiters_.forget(claim_.owner); });
   }
 
   Redlock& store_;
@@ -313,7 +340,8 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
   std::size_t unconfirmed_ = 0;
   std::vector<std::uint64_t> fences_;
   std::uint64_t ticket_ = 0;
-  std::uint64_t attempt_ = 0;
+  /// Of this round; larger than those of all earlier calls, and smaller than those of later ones.
+  std::uint64_t attempt_;
 };
 
 void Redlock::acquire(const Claim& claim, bool queue, Call call, Reply reply) {

@@ -40,13 +40,6 @@ std::optional<Error> Redlock::bad_name(const Claim& claim) const {
   return std::nullopt;
 }
 
-void Redlock::undo(const Claim& claim, std::uint64_t attempt) {
-  for (const auto node : group_.everybody()) {
-    group_.tell(node, RedlockScripts::all().release,
-                group_.words(node, claim, false, std::to_string(attempt)), claim.ttl, nullptr);
-  }
-}
-
 class Redlock::Renewing : public std::enable_shared_from_this<Renewing> {
  public:
   Renewing(Redlock& store, const Claim& claim, Reply reply)

@@ -63,8 +63,6 @@ class Redlock final : public Backend {
   }
   [[nodiscard]] std::optional<Error> refusal(const Claim& claim) const;
   [[nodiscard]] std::optional<Error> bad_name(const Claim& claim) const;
-  /// Gives back, on every node, what this attempt and those before it took.
-  void undo(const Claim& claim, std::uint64_t attempt);
 
   Traits traits_;
   std::vector<std::string> node_names_;

@@ -104,7 +104,13 @@ class Gates {
     gates_.emplace(owner, gate.get());
     return gate;
   }
-  /// It is being released.
+  /// The same for an acquisition, which ends all earlier calls of this owner: what they still sent
+  /// would undo what the new one does.
+  std::shared_ptr<Gate> replace(const Owner& owner) {
+    close(owner);
+    return add(owner);
+  }
+  /// It is being released, or asked for anew.
   void close(const Owner& owner) {
     const std::lock_guard lock(mutex_);
     const auto [begin, end] = gates_.equal_range(owner);
