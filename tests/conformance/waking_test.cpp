@@ -68,6 +68,29 @@ TEST_P(Waking, AllReadersAtTheHeadAreWokenAndNoWriterBehindThem) {
   EXPECT_FALSE(seam.woken(late_reader.owner));
 }
 
+// Readers of its own identity are not in a writer's way, and it may pass a writer that has to wait for them.
+// The last reader that is in its way may have an identity, too, or none.
+TEST_P(Waking, TheLastForeignReaderWakesAWriterWhoseIdentityReadsAsWell) {
+  COVERS(Rule<4>, Rule<12>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  for (const std::string stranger : {"", "you"}) {
+    SCOPED_TRACE(stranger);
+    const auto own_reader = claim_of({shared("r")}, 30s, "me");
+    const auto foreign_reader = claim_of({shared("r")}, 30s, stranger);
+    const auto foreign_writer = claim_of("r");
+    const auto own_writer = claim_of({exclusive("r")}, 30s, "me");
+    ASSERT_EQ(seam.acquire(own_reader).verdict, Verdict::granted);
+    ASSERT_EQ(seam.acquire(foreign_reader).verdict, Verdict::granted);
+    ASSERT_EQ(seam.acquire(foreign_writer).verdict, Verdict::queued);
+    ASSERT_EQ(seam.acquire(own_writer).verdict, Verdict::queued);
+    seam.release(foreign_reader);
+    EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(own_writer.owner); }));
+    EXPECT_EQ(seam.acquire(own_writer).verdict, Verdict::granted);
+    for (const auto& claim : {foreign_writer, own_writer, own_reader}) seam.release(claim);
+  }
+}
+
 TEST_P(Waking, AWaiterThatLeavesWakesWhomItHeldBack) {
   COVERS(Rule<4>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";

@@ -5,7 +5,7 @@
 local KEYS, ARGV, released = KEYS, ARGV, false
 local call, sub = redis.call, string.sub
 local value = not ARGV[4] and call('GET', KEYS[1])
-local now
+local now, shared
 if value and value == ARGV[1] then
   if covers then
     local side = sub(KEYS[2], 1, -6)
@@ -33,13 +33,20 @@ elseif value == '+shared' and not covers then
       call('PEXPIRE', holders, left)
       call('PEXPIRE', ends, left)
     end
-    -- Others still share it. Who can share it, too, was told before; others have to wait for them,
-    -- but for one of them who wants it for himself.
-    if sub(call('ZRANGE', KEYS[2], 0, 0)[1] or '', 1, 1) ~= '0' then return 1 end
-    released = true
+    -- Others still share it. Who can share it, too, was told before. Who wants it exclusively has to wait for
+    -- them, unless it shares the lock itself, or its identity does.
+    local queue = call('ZRANGE', KEYS[2], 0, 15)
+    local passes = #queue == 16 or sub(queue[1] or '', 1, 1) == '0'
+    for _, ticket in ipairs(queue) do
+      if passes then break end
+      passes = sub(ticket, 58) == 'e' and string.match(call('HGET', side .. 'waiting', sub(ticket, 26, 57)) or '',
+        '^' .. string.rep('[^\n]*\n', 8) .. '[^\n]')
+    end
+    if not passes then return 1 end
+    released, shared = true, true
   end
 end
-if released then
+if released and not shared then
   if call('EXISTS', KEYS[2]) == 0 then return 1 end
   -- The usual waiter, who is there to hear of it.
   local ticket = call('ZRANGE', KEYS[2], 0, 0)[1]

@@ -186,6 +186,50 @@ local function slots_taken(row)
   return sum
 end
 
+-- Tells a waiter that it is its turn. One that does not hear of it is dead, or about to listen again.
+local function is_told(row, ends, entry, by, mode, channel)
+  local hears = by == owner or tell(channel, by) > 0
+  if by ~= owner and (mode == 'e' or not hears) and ends > now + WOKEN_MS then
+    redis.pcall('HSET', row.waiting, by, (now + WOKEN_MS) .. entry)
+  end
+  return hears
+end
+
+local CHANNEL_AND_IDENTITY = '^' .. string.rep('\n[^\n]*', 6) .. '\n([^\n]*)\n([^\n]*)'
+
+-- Behind a waiter that does not fit, only those of an identity that holds the row may pass: with none
+-- but its own holds in the way. From this place of the queue on.
+local function wake_own(row, from, readers)
+  local holds, all, exclusive  -- how many each identity has; of all, and of those how many exclusively
+  while true do
+    local ticket = call('ZRANGE', row.queue, from, from)[1]
+    if not ticket then return end
+    local by, mode = sub(ticket, 26, 57), sub(ticket, 58)
+    local channel, who = match(match(call('HGET', row.waiting, by) or '', '\n.*$') or '', CHANNEL_AND_IDENTITY)
+    if who and who ~= '' and not holds then
+      holds, all, exclusive = {}, 0, 0
+      for _, text in ipairs(call('HVALS', row.holders)) do
+        local record = parse(text)
+        local of = holds[record.identity] or { all = 0, exclusive = 0 }
+        holds[record.identity] = of
+        all, of.all = all + 1, of.all + 1
+        if record.mode == 'e' then exclusive, of.exclusive = exclusive + 1, of.exclusive + 1 end
+      end
+    end
+    local own = who and who ~= '' and holds[who]
+    local ends, entry
+    if own and (mode == 's' and own.exclusive == exclusive or mode == 'e' and own.all == all and not readers) then
+      ends, entry = alive(row, ticket)
+      if not ends then from = from - 1 end
+    end
+    if ends and is_told(row, ends, entry, by, mode, channel) then
+      if mode == 'e' then return end
+      readers = true
+    end
+    from = from + 1
+  end
+end
+
 -- Wakes those at the head of the queue who fit now, as if the ones before them held it already.
 local function wake_next(row)
   local taken, readers, from = nil, false, 0
@@ -195,28 +239,26 @@ local function wake_next(row)
     local ends, entry = alive(row, ticket)
     if ends then
       local by, mode = sub(ticket, 26, 57), sub(ticket, 58)
-      local channel, who = match(entry, '^\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n([^\n]*)')
+      local channel, who = match(entry, CHANNEL_AND_IDENTITY)
+      local fits = true
       if sub(ticket, 1, 1) == '0' then
         if is_set(row) and call('ZCARD', row.ends) > 1 and who == '' then return end
       elseif mode == 'e' then
-        if row.value or readers then return end
+        fits = not row.value and not readers
       elseif mode == 's' then
-        if row.value and row.value ~= '+shared' then return end
+        fits = not row.value or row.value == '+shared'
       else
         local record = parse(sub(entry, 61))
         taken = (taken or slots_taken(row)) + record.slots
         if taken > record.capacity then return end
       end
-      if by == owner or tell(channel, by) > 0 then
-        if mode == 'e' then
-          if by ~= owner and ends > now + WOKEN_MS then
-            redis.pcall('HSET', row.waiting, by, (now + WOKEN_MS) .. entry)
-          end
-          return
-        end
+      if not fits then
+        if row.value == '+shared' or row.value == '+same' then wake_own(row, from, readers) end
+        return
+      end
+      if is_told(row, ends, entry, by, mode, channel) then
+        if mode == 'e' then return end
         readers = true
-      elseif ends > now + WOKEN_MS then  -- nobody listens: dead, or about to listen again
-        redis.pcall('HSET', row.waiting, by, (now + WOKEN_MS) .. entry)
       end
       from = from + 1
     end
