@@ -44,6 +44,7 @@ void Link::refuse(const Error& why, Finished& finished) {
 
 void Link::open(TimePoint now) {
   opened_ = greeted_ = false;
+  ++connection_;
   stamp_.clear();
   end_.clear();
   opening_until_ = now + plan_.access.connect_timeout;
@@ -162,7 +163,8 @@ void Link::take(Response reply, Finished& finished) {
     finished.list.emplace_back(
         [tell = plan_.on_error, text = std::string(text_of(*reply))] { tell(text); });
   }
-  finish(sent_.front().request, {.reply = std::move(reply), .failure = {}}, finished);
+  finish(sent_.front().request,
+         {.reply = std::move(reply), .failure = {}, .connection = connection_}, finished);
   sent_.pop_front();
 }
 

@@ -41,19 +41,19 @@ void warn_of(const std::vector<std::string>& risks, const std::string& node, con
 }
 
 OneServer::OneServer(Loop& loop, ClaimStyle style, std::string where, const Endpoint& endpoint,
-                     const Access& access, WakeSink wake, int min_replicas, Server::Kind kind)
+                     const Access& access, WakeSink wake, Server::Kind kind)
     : style_(std::move(style)),
-      min_replicas_(min_replicas),
       server_(std::make_shared<Server>(loop, std::move(where), endpoint, access, style_.channel,
-                                       std::move(wake), std::move(kind))) {}
+                                       std::move(wake), kind)),
+      replicas_(*server_, kind.min_replicas) {}
 
 OneServer::OneServer(Loop& loop, const KeyNames& names, const std::string& where,
                      const Endpoint& endpoint, const Access& access, WakeSink wake, WarnSink warn,
-                     int min_replicas, Server::Kind kind)
+                     Server::Kind kind)
     : OneServer(loop, {.fence = names.fence(), .channel = fresh_channel(names)}, where, endpoint,
-                access, std::move(wake), min_replicas, std::move(kind)) {
+                access, std::move(wake), std::move(kind)) {
   server_->on_facts(
-      [warn = std::move(warn), where, matter = min_replicas == 0](const Server::Facts& facts) {
+      [warn = std::move(warn), where, matter = min_replicas() == 0](const Server::Facts& facts) {
         warn_of(risks_of(facts, matter), where, warn);
       });
 }
@@ -65,6 +65,11 @@ void OneServer::run(std::uint16_t /*slot*/, const Script& script, const MakeWord
 
 bool OneServer::listen(std::uint16_t /*slot*/, std::function<void(bool listening)> then) {
   return server_->listen(std::move(then));
+}
+
+void OneServer::confirm(const Claim& claim, const MakeWords& renewal, Duration patience, Call how,
+                        ReplicaWait::Then then) {
+  replicas_.confirm(claim, renewal(style_), patience, how, std::move(then));
 }
 
 void OneServer::all(Call /*how*/, std::function<void(Servers, std::optional<Error>)> then) {

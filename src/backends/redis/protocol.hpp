@@ -3,6 +3,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +24,7 @@ using Response = std::unique_ptr<redisReply, FreeReply>;
 struct Outcome {
   Response reply{};
   std::optional<Error> failure{};  ///< why there is no reply
+  std::uint64_t connection = 0;    ///< of its Link, the one that brought the reply
 };
 
 /// Words of a command, as they go to the server. Written by hand, since every lock pays for it.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "backends/redis/replica_wait.hpp"
 #include "backends/redis/server.hpp"
 
 namespace interlock::redis {
@@ -33,6 +34,11 @@ class Realm {
 
   /// How many replicas have to confirm a grant.
   [[nodiscard]] virtual int min_replicas() const noexcept { return 0; }
+  /// ReplicaWait::confirm, if that is more than none.
+  virtual void confirm(const Claim& /*claim*/, const MakeWords& /*renewal*/, Duration /*patience*/,
+                       Call /*how*/, ReplicaWait::Then then) {
+    then(0, std::nullopt);
+  }
 
   /// All servers that have keys of ours.
   using Servers = std::vector<std::shared_ptr<Server>>;
@@ -43,26 +49,27 @@ class Realm {
 class OneServer : public Realm {
  public:
   OneServer(Loop& loop, const KeyNames& names, const std::string& where, const Endpoint& endpoint,
-            const Access& access, WakeSink wake, WarnSink warn, int min_replicas,
-            Server::Kind kind = {});
+            const Access& access, WakeSink wake, WarnSink warn, Server::Kind kind);
 
   void run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
            Server::Then then) override;
   bool listen(std::uint16_t slot, std::function<void(bool listening)> then) override;
   void all(Call how, std::function<void(Servers, std::optional<Error>)> then) override;
-  [[nodiscard]] int min_replicas() const noexcept override { return min_replicas_; }
+  [[nodiscard]] int min_replicas() const noexcept override { return replicas_.wanted(); }
+  void confirm(const Claim& claim, const MakeWords& renewal, Duration patience, Call how,
+               ReplicaWait::Then then) override;
 
  protected:
   /// Without a look at how the server is set up.
   OneServer(Loop& loop, ClaimStyle style, std::string where, const Endpoint& endpoint,
-            const Access& access, WakeSink wake, int min_replicas, Server::Kind kind);
+            const Access& access, WakeSink wake, Server::Kind kind);
   [[nodiscard]] const std::shared_ptr<Server>& server() const noexcept { return server_; }
   [[nodiscard]] const ClaimStyle& style() const noexcept { return style_; }
 
  private:
   ClaimStyle style_;
-  const int min_replicas_;
   std::shared_ptr<Server> server_;
+  ReplicaWait replicas_;
 };
 
 /// What is risky for locks about a server, in words; `replicas_matter`: writes that only it has seen

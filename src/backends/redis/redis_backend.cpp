@@ -34,9 +34,9 @@ std::unique_ptr<Backend> open_one(Url url) {
   if (settings.access.database != 0)
     where += (endpoint.socket.empty() ? "/" : "?db=") + std::to_string(settings.access.database);
   auto common = std::make_unique<Common>(settings.prefix);
-  auto realm =
-      std::make_unique<OneServer>(common->loop, common->names, where, endpoint, settings.access,
-                                  common->wake(), common->warn(), min_replicas);
+  auto realm = std::make_unique<OneServer>(common->loop, common->names, where, endpoint,
+                                           settings.access, common->wake(), common->warn(),
+                                           Server::Kind{.min_replicas = min_replicas});
   return std::make_unique<Store>(std::move(common), std::move(realm),
                                  traits_of(std::move(where), settings));
 }

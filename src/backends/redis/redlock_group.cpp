@@ -47,7 +47,7 @@ RedlockNode::RedlockNode(Loop& loop, const KeyNames& names, const std::string& n
                 {.fence = "{" + names.prefix() + "}:node",
                  .channel = fresh_channel(names),
                  .in_full = true},
-                name, endpoint, access, std::move(wake), 0,
+                name, endpoint, access, std::move(wake),
                 {.scripts = RedlockScripts::all().list(), .stamps_run = true}) {
   server().on_facts([warn, name](const Server::Facts& facts) {
     auto risks = risks_of(facts, false);

@@ -18,7 +18,7 @@ std::uint64_t to_epoch(std::string_view text) {
 Sentinel::Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink wake,
                    WarnSink warn)
     : OneServer(loop, names, plan.where, Endpoint{}, plan.access, std::move(wake), std::move(warn),
-                plan.min_replicas, {.master_only = true, .sharded = false}),
+                {.master_only = true, .min_replicas = plan.min_replicas}),
       loop_(loop),
       sentinels_(plan.sentinels),
       name_(plan.master),

@@ -37,6 +37,28 @@ std::string end_of(const redisReply& info) {
 
 }  // namespace
 
+namespace {
+
+// WAIT for nobody answers at once, if there is such a command and we may give it.
+Link::Greeting knows_wait(const std::string& node) {
+  return {.bytes = command({"WAIT", "0", "1"}),
+          .check = [node](const redisReply& reply) -> std::optional<Error> {
+            if (!is_error(reply)) return std::nullopt;
+            const auto why = to_error(text_of(reply), node);
+            if (why.retryable()) return why;
+            if (text_of(reply).find("replica instances") != std::string_view::npos)
+              return Error(Errc::unreachable, "the server is a replica (now)",
+                           {.resource = {}, .node = node, .maybe_held = false});
+            return Error(why.errc(),
+                         "min-replicas needs the command WAIT; allow it, or leave min-replicas "
+                         "out: " +
+                             why.message(),
+                         {.resource = {}, .node = node, .maybe_held = false});
+          }};
+}
+
+}  // namespace
+
 Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Access& access,
                std::string channel, WakeSink wake, Kind kind)
     : loop_(loop),
@@ -54,6 +76,10 @@ Server::Server(Loop& loop, std::string name, const Endpoint& endpoint, const Acc
   if (scripts.empty()) scripts = {&all.acquire, &all.renew, &all.release, &all.inspect};
   for (const auto* script : scripts) {
     plan.greetings.push_back({.bytes = command({"SCRIPT", "LOAD", script->text})});
+  }
+  if (kind_.min_replicas > 0) {
+    plan.greetings.push_back(knows_wait(name_));
+    apart_ = loop_.add(plan);
   }
   if (kind_.stamps_run)
     plan.greetings.push_back({.bytes = command({"INFO", "server"}), .stamp = run_of});
@@ -89,6 +115,7 @@ void Server::on_facts(std::function<void(const Facts&)> tell) {
 
 Server::~Server() {
   loop_.remove(commands_);
+  if (apart_) loop_.remove(apart_);
   if (messages_) loop_.remove(messages_);
 }
 
@@ -126,12 +153,21 @@ std::vector<Link::Greeting> Server::listening() const {
   return list;
 }
 
-void Server::send(std::string bytes, Call how, Then then, int replies) {
-  loop_.post(commands_, {.bytes = std::move(bytes),
-                         .deadline = how.deadline,
-                         .urgent = !how.caller_waits,
-                         .replies = replies,
-                         .done = std::move(then)});
+void Server::post(const Loop::Handle& link, std::string bytes, const Call& how, Then then,
+                  int replies) {
+  loop_.post(link, {.bytes = std::move(bytes),
+                    .deadline = how.deadline,
+                    .urgent = !how.caller_waits,
+                    .replies = replies,
+                    .done = std::move(then)});
+}
+
+void Server::send(std::string bytes, Call how, Then then) {
+  post(commands_, std::move(bytes), how, std::move(then));
+}
+
+void Server::send_apart(std::string bytes, Call how, Then then) {
+  post(apart_, std::move(bytes), how, std::move(then));
 }
 
 void Server::send_stamped(std::string bytes, Call how, Then then) {
@@ -143,15 +179,24 @@ void Server::send_stamped(std::string bytes, Call how, Then then) {
 }
 
 void Server::run(const Script& script, Words words, Call how, Then then, bool asking) {
-  const auto post = [this, asking, how](std::string bytes, Then done) {
-    if (!asking) return send(std::move(bytes), how, std::move(done));
+  run_on(commands_, script, std::move(words), how, std::move(then), asking);
+}
+
+void Server::run_apart(const Script& script, Words words, Call how, Then then) {
+  run_on(apart_, script, std::move(words), how, std::move(then), false);
+}
+
+void Server::run_on(const Loop::Handle& link, const Script& script, Words words, Call how,
+                    Then then, bool asking) {
+  const auto give = [this, link, asking, how](std::string bytes, Then done) {
+    if (!asking) return post(link, std::move(bytes), how, std::move(done));
     // In one piece: ASKING is for the very next command of the connection.
-    send(command({"ASKING"}) + bytes, how, std::move(done), 2);
+    post(link, command({"ASKING"}) + bytes, how, std::move(done), 2);
   };
   auto bytes = call(script, words, false);
-  post(std::move(bytes),
-       [post, &script, words = std::move(words), then = std::move(then)](Outcome outcome) {
-         if (is_unknown_script(outcome)) return post(call(script, words, true), then);
+  give(std::move(bytes),
+       [give, &script, words = std::move(words), then = std::move(then)](Outcome outcome) {
+         if (is_unknown_script(outcome)) return give(call(script, words, true), then);
          then(std::move(outcome));
        });
 }
@@ -182,6 +227,7 @@ void Server::redirect(const Endpoint& endpoint) {
     link.redirect(endpoint, now, finished);
   };
   loop_.change(commands_, go);
+  if (apart_) loop_.change(apart_, go);
   if (messages_) loop_.change(messages_, go);
 }
 
@@ -190,13 +236,17 @@ void Server::reconnect() {
     link.reconnect(now, finished);
   };
   loop_.change(commands_, go);
+  if (apart_) loop_.change(apart_, go);
   const std::lock_guard lock(subscription_->mutex);
   if (messages_) loop_.change(messages_, go);
 }
 
 void Server::refuse(const Error& why) {
-  loop_.change(commands_,
-               [why](Link& link, TimePoint, Finished& finished) { link.refuse(why, finished); });
+  const auto give_up = [why](Link& link, TimePoint, Finished& finished) {
+    link.refuse(why, finished);
+  };
+  loop_.change(commands_, give_up);
+  if (apart_) loop_.change(apart_, give_up);
 }
 
 void Server::set_channel(std::string channel) {

@@ -27,6 +27,8 @@ class Server {
     std::vector<const Script*> scripts{};
     /// Requests that are `stamped` carry the beginning of its run_id, if it says what that is.
     bool stamps_run = false;
+    /// Has a connection for WAIT, and is left at once if it does not know WAIT.
+    int min_replicas = 0;
   };
   static constexpr std::size_t kRunDigits = 16;
   /// `wake`: called with every owner that a message names, without any lock.
@@ -42,19 +44,23 @@ class Server {
 
   using Then = std::function<void(Outcome)>;
 
-  /// `replies`: how many come, of which the last one counts.
-  void send(std::string bytes, Call how, Then then, int replies = 1);
+  void send(std::string bytes, Call how, Then then);
   /// A request that ends with `kRunDigits` zeros, in their place the server's run_id.
   void send_stamped(std::string bytes, Call how, Then then);
   /// By its hash, and in full if the server does not know it (any more).
   /// `asking`: a cluster's node is to serve a slot that is on its way to it.
   void run(const Script& script, Words words, Call how, Then then, bool asking = false);
 
+  /// The same on a connection apart, which may be blocked. Only if Kind::min_replicas is set.
+  void send_apart(std::string bytes, Call how, Then then);
+  void run_apart(const Script& script, Words words, Call how, Then then);
+
   /// Somebody waits from now on: makes sure that we hear of his turn. True: we listen already.
   /// False: `then` is called as soon as we do, or can't (false); his turn may have come by then.
   bool listen(std::function<void(bool listening)> then);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] Duration call_timeout() const noexcept { return access_.call_timeout; }
   [[nodiscard]] std::string host() const {
     const std::lock_guard lock(subscription_->mutex);
     return endpoint_.host;
@@ -89,6 +95,10 @@ class Server {
     void message(const redisReply& reply) const;
   };
 
+  void post(const Loop::Handle& link, std::string bytes, const Call& how, Then then,
+            int replies = 1);
+  void run_on(const Loop::Handle& link, const Script& script, Words words, Call how, Then then,
+              bool asking);
   [[nodiscard]] std::vector<Link::Greeting> greetings(const Access& access) const;
   [[nodiscard]] std::vector<Link::Greeting> listening() const;
 
@@ -98,6 +108,7 @@ class Server {
   const Kind kind_;
   std::shared_ptr<Subscription> subscription_;
   Loop::Handle commands_;
+  Loop::Handle apart_;
   const std::shared_ptr<std::function<void()>> first_open_ =
       std::make_shared<std::function<void()>>();
   // Guarded by the subscription's mutex:

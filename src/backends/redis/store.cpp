@@ -160,50 +160,75 @@ void Store::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
 }
 
 void Store::acquire_piece(const PiecePtr& piece, Reply reply) {
-  run(Scripts::all().acquire, piece, [this, piece, reply = std::move(reply)](Answer answer) {
-    if (answer.verdict == Verdict::granted && realm_->min_replicas() > 0)
-      return confirm(piece, answer, reply);
-    if (answer.verdict != Verdict::queued) return reply(std::move(answer));
-    // The first one of a client to wait: asks again when its turn can be told.
-    const auto again = [this, piece, reply, answer](bool listening) {
-      if (!listening) return reply(answer);
-      acquire_piece(piece, reply);
-    };
-    if (realm_->listen(piece->slot, again)) reply(std::move(answer));
-  });
+  const bool confirms = realm_->min_replicas() > 0;
+  const auto call = confirms ? begin_confirming(piece->claim.owner) : 0;
+  run(Scripts::all().acquire, piece,
+      [this, piece, confirms, call, reply = std::move(reply)](Answer answer) {
+        if (confirms) {
+          if (answer.verdict == Verdict::granted) return confirm(piece, call, answer, reply);
+          const std::lock_guard lock(mutex_);
+          (void)end_confirming(piece->claim.owner, call);
+        }
+        if (answer.verdict != Verdict::queued) return reply(std::move(answer));
+        // The first one of a client to wait: asks again when its turn can be told.
+        const auto again = [this, piece, reply, answer](bool listening) {
+          if (!listening) return reply(answer);
+          acquire_piece(piece, reply);
+        };
+        if (realm_->listen(piece->slot, again)) reply(std::move(answer));
+      });
 }
 
-void Store::confirm(const PiecePtr& piece, const Answer& answer, const Reply& reply) {
-  realm_->all(piece->call, [this, piece, answer, reply](const Realm::Servers& servers,
-                                                        const std::optional<Error>&) {
-    const auto wanted = realm_->min_replicas();
-    const auto patience = std::clamp<Duration>(piece->claim.ttl / 10, std::chrono::milliseconds(10),
-                                               std::chrono::seconds(1));
-    const auto wait = command(
-        {"WAIT", std::to_string(wanted), std::to_string(patience / std::chrono::milliseconds(1))});
-    servers.front()->send(
-        wait, piece->call, [this, piece, answer, reply, wanted](const Outcome& outcome) {
-          if (!outcome.reply) return reply(Answer::failed(*outcome.failure));
-          const bool refused = is_error(*outcome.reply);
-          const auto got = refused ? 0 : number_of(*outcome.reply);
-          if (got >= wanted) return reply(answer);
-          auto why = refused ? to_error(text_of(*outcome.reply), traits_.where)
-                             : Error(Errc::unreachable,
-                                     std::to_string(got) + " of " + std::to_string(wanted) +
-                                         " replicas confirmed it, so it was given back");
-          run(Scripts::all().release, piece,
-              [this, reply, why = std::move(why)](const Answer& released) {
-                auto undone =
-                    Answer::failed({why.errc(),
-                                    why.message(),
-                                    {.resource = {},
-                                     .node = traits_.where,
-                                     .maybe_held = released.verdict == Verdict::unknown}});
-                undone.undone = true;
-                reply(std::move(undone));
-              });
+std::uint64_t Store::begin_confirming(const Owner& owner) {
+  const std::lock_guard lock(mutex_);
+  return confirming_[owner] = ++calls_;
+}
+
+bool Store::end_confirming(const Owner& owner, std::uint64_t call) {
+  const auto it = confirming_.find(owner);
+  if (it == confirming_.end() || it->second != call) return false;
+  confirming_.erase(it);
+  return true;
+}
+
+void Store::confirm(const PiecePtr& piece, std::uint64_t call, const Answer& answer,
+                    const Reply& reply) {
+  const auto patience = std::clamp<Duration>(piece->claim.ttl / 10, std::chrono::milliseconds(10),
+                                             std::chrono::seconds(1));
+  const auto renewal = [this, &piece](const ClaimStyle& style) {
+    auto longer = piece->claim;
+    longer.ttl += std::chrono::milliseconds(1);
+    return words_of(longer, false, common_->names, style);
+  };
+  realm_->confirm(
+      piece->claim, renewal, patience, piece->call,
+      [this, piece, call, answer, reply](std::int64_t got, const std::optional<Error>& failed) {
+        const auto wanted = realm_->min_replicas();
+        std::unique_lock lock(mutex_);
+        const bool latest = end_confirming(piece->claim.owner, call);
+        if (!failed && got >= wanted) {
+          lock.unlock();
+          return reply(answer);
+        }
+        const auto why = failed.value_or(
+            Error(Errc::unreachable, std::to_string(got) + " of " + std::to_string(wanted) +
+                                         " replicas confirmed it, so it was given back"));
+        // A newer call has taken it over, and would lose it.
+        if (!latest) {
+          lock.unlock();
+          return reply(Answer::failed(why));
+        }
+        // With the lock, so that no newer call gets ahead of it.
+        run(Scripts::all().release, piece, [this, reply, why](const Answer& released) {
+          auto undone = Answer::failed({why.errc(),
+                                        why.message(),
+                                        {.resource = {},
+                                         .node = traits_.where,
+                                         .maybe_held = released.verdict == Verdict::unknown}});
+          undone.undone = true;
+          reply(std::move(undone));
         });
-  });
+      });
 }
 
 void Store::renew(const Claim& claim, Call call, Reply reply) {

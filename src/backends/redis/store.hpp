@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "backends/redis/realm.hpp"
 
@@ -61,8 +63,11 @@ class Store final : public Backend {
 
   [[nodiscard]] std::vector<PiecePtr> cut(const Claim& whole, bool queue, Call call) const;
   void acquire_piece(const PiecePtr& piece, Reply reply);
+  /// Notes that this call asks, and that it is over. False: a newer one of the same owner has begun.
+  std::uint64_t begin_confirming(const Owner& owner);
+  bool end_confirming(const Owner& owner, std::uint64_t call);
   /// Waits for the replicas; gives the grant back if too few of them have it.
-  void confirm(const PiecePtr& piece, const Answer& answer, const Reply& reply);
+  void confirm(const PiecePtr& piece, std::uint64_t call, const Answer& answer, const Reply& reply);
   void run(const Script& script, const PiecePtr& piece, Reply reply);
   /// The same for all pieces at once. Of their answers, the first one in this order counts.
   void run_all(const Script& script, std::vector<Verdict> order, const Claim& claim, Call call,
@@ -71,6 +76,10 @@ class Store final : public Backend {
   Traits traits_;
   std::unique_ptr<Common> common_;
   std::unique_ptr<Realm> realm_;
+  std::mutex mutex_;
+  /// The latest call of each owner whose grant replicas have to confirm.
+  std::unordered_map<Owner, std::uint64_t> confirming_;
+  std::uint64_t calls_ = 0;
 };
 
 }  // namespace interlock::redis
