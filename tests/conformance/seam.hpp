@@ -81,6 +81,21 @@ class Seam {
     const auto all = wakes();
     return std::find(all.begin(), all.end(), owner) != all.end();
   }
+  /// The first to wait may be told to look again, once the store can tell it anything. Gets over it.
+  void begin_listening(const std::string& resource = "r") {
+    const auto holder = claim_of(resource);
+    const auto waiter = claim_of(resource);
+    EXPECT_EQ(acquire(holder).verdict, Verdict::granted);
+    EXPECT_EQ(acquire(waiter).verdict, Verdict::queued);
+    EXPECT_TRUE(testing_support::eventually([&] {
+      release(holder);
+      idle(1ms);
+      return woken(waiter.owner);
+    }));
+    release(waiter);
+    const std::lock_guard lock(mutex_);
+    wakes_.clear();
+  }
   /// Gives a store that needs a thread of ours the time to tell what it has to tell.
   void idle(Duration time) {
     Signal never(*system_clock());

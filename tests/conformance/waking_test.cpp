@@ -19,6 +19,7 @@ TEST_P(Waking, AReleaseWakesExactlyTheNext) {
   COVERS(Rule<4>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam seam(store().open());
+  seam.begin_listening();
   const auto holder = claim_of("r");
   const std::vector<Claim> line{claim_of("r"), claim_of("r"), claim_of("r")};
   ASSERT_EQ(seam.acquire(holder).verdict, Verdict::granted);
@@ -37,6 +38,8 @@ TEST_P(Waking, TheNextIsWokenInWhicheverClientItWaits) {
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam here(store().open());
   Seam there(store().open());
+  here.begin_listening();
+  there.begin_listening();
   const auto holder = claim_of("r");
   const auto next = claim_of("r");
   const auto last = claim_of("r");
@@ -52,6 +55,7 @@ TEST_P(Waking, AllReadersAtTheHeadAreWokenAndNoWriterBehindThem) {
   COVERS(Rule<4>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam seam(store().open());
+  seam.begin_listening();
   const auto writer = claim_of("r");
   const auto reader1 = claim_of({shared("r")});
   const auto reader2 = claim_of({shared("r")});

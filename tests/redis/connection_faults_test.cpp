@@ -172,6 +172,38 @@ TEST_F(ConnectionFaults, NoSubscriptionAtAllIsSlowAndNothingWorse) {
   EXPECT_LT(BootClock::now() - start, kAboutASecond);
 }
 
+// The subscriber's connection is made, and nobody answers on it. Expected: a waiter that runs out of time is
+// told that the lock was taken, as the store answered all the while.
+TEST_F(ConnectionFaults, AHungSubscriptionDoesNotMakeTheStoreUnreachable) {
+  auto lease = Mutex(connect(url()), "r", kQuick).acquire();
+  const auto locks = client();
+  proxy().drop(Proxy::to_server, "SUBSCRIBE", 1000);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(Mutex(locks, "r", kQuick).try_acquire_for(1s).outcome(), Outcome::timed_out);
+  EXPECT_GT(proxy().faults(), 0);
+}
+
+// The same for the first in line, again and again. Expected: it keeps its place.
+TEST_F(ConnectionFaults, AHungSubscriptionCostsNobodyItsPlace) {
+  auto lease = Mutex(connect(url()), "r", kQuick).acquire();
+  const auto locks = client();
+  proxy().drop(Proxy::to_server, "SUBSCRIBE", 1000);
+  auto first = queue_up(Mutex(locks, "r", kQuick));
+  auto second = queue_up(Mutex(connect(url()), "r", kQuick));
+  EXPECT_TRUE(eventually([&] { return proxy().faults() > 1; }));
+  // It asked half a second ago: its place lasts for a second more once the lock is free, and it asks before.
+  EXPECT_TRUE(eventually([&] {
+    const auto left = look("r").waiters.at(0).remaining;
+    return left > 2300ms && left < 2600ms;
+  }));
+  lease.release();
+  auto earlier = first.lease();
+  EXPECT_FALSE(second.over());
+  const auto fence = earlier.fence();
+  earlier.release();
+  EXPECT_GT(second.lease().fence(), fence);
+}
+
 // Exactly the message that wakes the waiter is lost. Expected: it costs about a second, no more.
 TEST_F(ConnectionFaults, ALostWakeUpCostsAboutASecond) {
   auto lease = Mutex(connect(url()), "r", kQuick).acquire();

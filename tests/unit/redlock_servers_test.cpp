@@ -13,6 +13,7 @@
 #include "eventually.hpp"
 #include "interlock/interlock.hpp"
 #include "interlock/stores.hpp"
+#include "servers/proxy.hpp"
 #include "servers/redis_server.hpp"
 
 namespace interlock {
@@ -228,6 +229,24 @@ TEST_F(RedlockServers, ACallThatGivesUpLateLeavesTheNextGrantOfItsOwnerAlone) {
   auto rival = claim;
   rival.owner = Owner::random();
   EXPECT_EQ(ask(*store, rival, 60s).get().verdict, Verdict::busy);
+}
+
+// The connections for messages are made, and nobody answers on them. Expected: a waiter that runs out of time
+// is told that the lock was taken, as a majority answered all the while.
+TEST_F(RedlockServers, HungSubscriptionsDoNotMakeTheStoreUnreachable) {
+  std::vector<std::unique_ptr<servers::Proxy>> proxies;
+  std::string text = "redlock://";
+  for (const auto& node : nodes_) {
+    proxies.push_back(std::make_unique<servers::Proxy>(node->port()));
+    proxies.back()->drop(servers::Proxy::to_server, "SUBSCRIBE", 1000);
+    text += (proxies.size() == 1 ? "127.0.0.1:" : ",127.0.0.1:") +
+            std::to_string(proxies.back()->port());
+  }
+  const auto lease = Mutex(connect(url()), "r", {.ttl = 60s}).acquire();
+  const auto locks = connect(text + "?prefix=rl:");
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(Mutex(locks, "r").try_acquire_for(1s).outcome(), Outcome::timed_out);
+  EXPECT_GT(proxies[0]->faults(), 0);
 }
 
 /// What an observer is warned of.

@@ -140,13 +140,13 @@ void Cluster::answered(const JobPtr& job, Outcome outcome) {
   send(job, node, code == "ASK");
 }
 
-bool Cluster::listen(std::uint16_t slot, std::function<void(bool listening)> then) {
+void Cluster::listen(std::uint16_t slot, std::function<void()> late) {
   NodePtr node;
   {
     const std::lock_guard lock(mutex_);
     node = owners_[slot];
   }
-  return !node || node->server->listen(std::move(then));
+  if (node) node->server->listen(std::move(late));
 }
 
 void Cluster::all(Call /*how*/, std::function<void(Servers, std::optional<Error>)> then) {

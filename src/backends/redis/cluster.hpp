@@ -17,7 +17,7 @@ class Cluster final : public Realm {
   [[nodiscard]] bool spread() const noexcept override { return true; }
   void run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
            Server::Then then) override;
-  bool listen(std::uint16_t slot, std::function<void(bool listening)> then) override;
+  void listen(std::uint16_t slot, std::function<void()> late) override;
   void all(Call how, std::function<void(Servers, std::optional<Error>)> then) override;
 
  private:

@@ -63,8 +63,8 @@ void OneServer::run(std::uint16_t /*slot*/, const Script& script, const MakeWord
   server_->run(script, words(style_), how, std::move(then));
 }
 
-bool OneServer::listen(std::uint16_t /*slot*/, std::function<void(bool listening)> then) {
-  return server_->listen(std::move(then));
+void OneServer::listen(std::uint16_t /*slot*/, std::function<void()> late) {
+  server_->listen(std::move(late));
 }
 
 void OneServer::confirm(const Claim& claim, const MakeWords& renewal, Duration patience, Call how,

@@ -30,7 +30,7 @@ class Realm {
                    Server::Then then) = 0;
 
   /// Server::listen, where this slot is.
-  virtual bool listen(std::uint16_t slot, std::function<void(bool listening)> then) = 0;
+  virtual void listen(std::uint16_t slot, std::function<void()> late) = 0;
 
   /// How many replicas have to confirm a grant.
   [[nodiscard]] virtual int min_replicas() const noexcept { return 0; }
@@ -53,7 +53,7 @@ class OneServer : public Realm {
 
   void run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
            Server::Then then) override;
-  bool listen(std::uint16_t slot, std::function<void(bool listening)> then) override;
+  void listen(std::uint16_t slot, std::function<void()> late) override;
   void all(Call how, std::function<void(Servers, std::optional<Error>)> then) override;
   [[nodiscard]] int min_replicas() const noexcept override { return replicas_.wanted(); }
   void confirm(const Claim& claim, const MakeWords& renewal, Duration patience, Call how,

@@ -59,10 +59,10 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
   }
 
  private:
-  /// The first one; after nodes were mended; and when it can be told of its turn.
-  static constexpr std::uint64_t kMostRounds = 3;
+  /// The first one, and after nodes were mended.
+  static constexpr std::uint64_t kMostRounds = 2;
 
-  enum class Stage : std::uint8_t { first, mending, listening, second, granted, waits, over };
+  enum class Stage : std::uint8_t { first, mending, second, granted, waits, over };
   using Lock = std::unique_lock<std::mutex>;
 
   RedlockGroup& group() { return store_.group_; }
@@ -82,7 +82,6 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
       case Stage::granted:
         return confirm_late(node);
       case Stage::waits:
-      case Stage::listening:
         return settle_in(node);
       case Stage::mending:
       case Stage::over:
@@ -223,13 +222,10 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
       settle_in(node);
     }
     const auto answer = queued_answer();
-    if (!listened_) return listen(lock, answer, yielded);
+    const auto ticket = ticket_;
     lock.unlock();
-    tell_queued(answer, yielded);
-  }
-
-  void tell_queued(const Answer& answer, NodeSet yielded) {
-    const bool now = store_.waiters_.wait(claim_.owner, ticket_, yielded);
+    const bool now = store_.waiters_.wait(claim_.owner, ticket, yielded);
+    listen();
     reply_(answer);
     if (now) store_.sink_(claim_.owner);
   }
@@ -260,42 +256,23 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
             .look_again = looks[majority() - 1]};
   }
 
-  // The first one of a client to wait asks again when its turn can be told by a majority.
-  void listen(Lock& lock, const Answer& answer, NodeSet yielded) {
-    stage_ = Stage::listening;
-    listened_ = true;
+  // The first ones of a client to wait: what was published before a majority could tell it reached nobody.
+  void listen() {
     struct Ears {
       std::mutex mutex;
       std::size_t open = 0;
-      std::size_t left = 0;
       bool late = false;
-      bool over = false;
     };
-    const auto ears = std::make_shared<Ears>();
-    ears->left = group().size();
-    lock.unlock();
-    const auto heard = [self = shared_from_this(), ears, answer, yielded](bool listens, bool late) {
-      bool enough = false;
+    const auto heard = [self = shared_from_this(), ears = std::make_shared<Ears>()](bool late) {
       {
         const std::lock_guard guard(ears->mutex);
-        --ears->left;
         ears->late = ears->late || late;
-        if (listens) ++ears->open;
-        enough = ears->open >= self->majority();
-        if (ears->over || (!enough && ears->left > 0)) return;
-        ears->over = true;
+        if (++ears->open != self->majority() || !ears->late) return;
       }
-      if (enough && ears->late) return self->start();
-      {
-        const std::lock_guard guard(self->mutex_);
-        self->stage_ = Stage::waits;
-      }
-      self->tell_queued(answer, yielded);
+      self->store_.sink_(self->claim_.owner);
     };
     for (const auto node : group().everybody()) {
-      const bool listens =
-          group().node(node).server().listen([heard](bool open) { heard(open, true); });
-      if (listens) heard(true, false);
+      if (group().node(node).server().listen([heard] { heard(true); })) heard(false);
     }
   }
 
@@ -334,7 +311,6 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
   Stage stage_ = Stage::first;
   int round_ = 0;
   bool mended_ = false;
-  bool listened_ = false;
   Votes votes_;
   Votes confirmed_{0};
   std::size_t unconfirmed_ = 0;

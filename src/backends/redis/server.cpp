@@ -201,10 +201,10 @@ void Server::run_on(const Loop::Handle& link, const Script& script, Words words,
        });
 }
 
-bool Server::listen(std::function<void(bool)> then) {
+bool Server::listen(std::function<void()> late) {
   const std::lock_guard lock(subscription_->mutex);
   if (subscription_->open) return true;
-  subscription_->then.push_back(std::move(then));
+  subscription_->late.push_back(std::move(late));
   if (std::exchange(subscription_->wanted, true)) return false;
   Link::Plan plan{.name = name_, .endpoint = endpoint_, .access = access_};
   // Whoever is waited for here keeps its place in the queue for three seconds.
@@ -260,14 +260,17 @@ void Server::set_channel(std::string channel) {
 }
 
 void Server::Subscription::is(bool now_open) {
-  std::vector<std::function<void(bool)>> waiting;
+  std::vector<std::function<void()>> waiting;
   {
     const std::lock_guard lock(mutex);
     open = now_open;
-    waiting.swap(then);
+    waiting.swap(late);
   }
-  for (const auto& tell : waiting) tell(now_open);
-  if (!now_open && deaf) deaf();
+  if (now_open) {
+    for (const auto& tell : waiting) tell();
+  } else if (deaf) {
+    deaf();
+  }
 }
 
 void Server::Subscription::message(const redisReply& reply) const {

@@ -55,9 +55,9 @@ class Server {
   void send_apart(std::string bytes, Call how, Then then);
   void run_apart(const Script& script, Words words, Call how, Then then);
 
-  /// Somebody waits from now on: makes sure that we hear of his turn. True: we listen already.
-  /// False: `then` is called as soon as we do, or can't (false); his turn may have come by then.
-  bool listen(std::function<void(bool listening)> then);
+  /// Somebody waits: makes sure that we hear when it is its turn. True: we listen already. Else `late` is
+  /// called once we do, as the turn may have come before; never, if the connection can't be had.
+  bool listen(std::function<void()> late);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] Duration call_timeout() const noexcept { return access_.call_timeout; }
@@ -88,7 +88,7 @@ class Server {
     std::mutex mutex;
     bool wanted = false;
     bool open = false;
-    std::vector<std::function<void(bool)>> then;
+    std::vector<std::function<void()>> late;
     std::function<void()> deaf;
 
     void is(bool now_open);

@@ -169,13 +169,10 @@ void Store::acquire_piece(const PiecePtr& piece, Reply reply) {
           const std::lock_guard lock(mutex_);
           (void)end_confirming(piece->claim.owner, call);
         }
-        if (answer.verdict != Verdict::queued) return reply(std::move(answer));
-        // The first one of a client to wait: asks again when its turn can be told.
-        const auto again = [this, piece, reply, answer](bool listening) {
-          if (!listening) return reply(answer);
-          acquire_piece(piece, reply);
-        };
-        if (realm_->listen(piece->slot, again)) reply(std::move(answer));
+        // The first ones of a client to wait: what was published until we listen reached nobody.
+        if (answer.verdict == Verdict::queued)
+          realm_->listen(piece->slot, [this, piece] { common_->sink(piece->claim.owner); });
+        reply(std::move(answer));
       });
 }
 

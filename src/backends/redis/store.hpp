@@ -15,7 +15,7 @@ struct Common {
   explicit Common(std::string prefix) : names(std::move(prefix)) {}
 
   KeyNames names;
-  WakeSink sink;
+  WakeSink sink = [](const Owner&) {};
   Loop loop;
 
   WarnSink warn_sink;
@@ -26,9 +26,7 @@ struct Common {
   }
   /// Hands on what a message says.
   [[nodiscard]] WakeSink wake() {
-    return [this](const Owner& owner) {
-      if (sink) sink(owner);
-    };
+    return [this](const Owner& owner) { sink(owner); };
   }
 };
 
