@@ -204,6 +204,27 @@ TEST_F(ConnectionFaults, AHungSubscriptionCostsNobodyItsPlace) {
   EXPECT_GT(second.lease().fence(), fence);
 }
 
+// The waiter gave up, and its subscription is lost. Expected: no other one is made again and again for nobody,
+// and the next waiter gets one.
+TEST_F(ConnectionFaults, ASubscriptionThatNobodyWantsIsGivenUp) {
+  auto lease = Mutex(connect(url()), "r", kQuick).acquire();
+  const auto locks = client();
+  proxy().drop(Proxy::to_server, "SUBSCRIBE", 1000);
+  EXPECT_FALSE(Mutex(locks, "r", kQuick).try_acquire_for(100ms));
+  auto last = BootClock::now();
+  auto tries = proxy().faults();
+  EXPECT_TRUE(eventually([&] {
+    if (proxy().faults() > tries) last = BootClock::now();
+    tries = proxy().faults();
+    return BootClock::now() - last > 5s;  // each takes two
+  }));
+  proxy().flow();
+  auto waiting = queue_up(Mutex(locks, "r", kQuick));
+  EXPECT_TRUE(eventually([&] { return listeners() == 1; }));
+  lease.release();
+  EXPECT_TRUE(waiting.lease());
+}
+
 // Exactly the message that wakes the waiter is lost. Expected: it costs about a second, no more.
 TEST_F(ConnectionFaults, ALostWakeUpCostsAboutASecond) {
   auto lease = Mutex(connect(url()), "r", kQuick).acquire();

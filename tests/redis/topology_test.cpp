@@ -314,6 +314,40 @@ TEST_F(ClusterTest, AMasterIsKilledAndItsReplicaTakesOver) {
   EXPECT_EQ(lease.release(), LeaseState::released);
 }
 
+// A master is killed, its replica takes over, and later it is back as a replica. Expected: a client that has
+// learned so has nothing to do with it any more.
+TEST_F(ClusterTest, ANodeThatServesNothingAnyMoreIsLeftAlone) {
+  // Not one of those in the URL.
+  auto& old = *cluster_.nodes()[2];
+  std::string name = "r";
+  while (&owner_of("interlock:" + name) != &old) name += "r";
+  const auto locks = connect(cluster_.url());
+  {
+    const auto held = Mutex(connect(cluster_.url()), name, {.ttl = 600s}).acquire();
+    EXPECT_EQ(Mutex(locks, name).try_acquire_for(200ms).outcome(), Outcome::timed_out);
+  }
+  EXPECT_TRUE(eventually([&] { return old.is_copied_to(1); }));
+  old.stop(SIGKILL);
+  EXPECT_TRUE(eventually([&] {
+    try {
+      return static_cast<bool>(Mutex(locks, name).try_acquire());
+    } catch (const Error&) {
+      return false;
+    }
+  }));
+  old.start();
+  Console console(old.port());
+  ASSERT_TRUE(eventually([&] { return console("PING") == "PONG"; }));
+  const auto connections = [&] {
+    const auto info = console("INFO stats");
+    return std::stoi(info.substr(info.find("total_connections_received:") + 27));
+  };
+  const auto before = connections();
+  const auto until = BootClock::now() + 3s;  // a subscriber tries every second
+  EXPECT_TRUE(eventually([&] { return BootClock::now() > until || connections() > before; }));
+  EXPECT_EQ(connections(), before);
+}
+
 // Expected: a server that we can't check is not trusted, and the error says why.
 TEST(RedisTls, ACertificateThatDoesNotCheckIsRefused) {
   servers::TlsRedisServer good;

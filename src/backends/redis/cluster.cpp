@@ -1,5 +1,6 @@
 #include "backends/redis/cluster.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <utility>
@@ -108,7 +109,7 @@ void Cluster::send(const JobPtr& job, const NodePtr& node, bool asking) {
   }
   node->server->run(
       job->script, job->words(style), job->how,
-      [this, job](Outcome outcome) { answered(job, std::move(outcome)); }, asking);
+      [this, job, node](Outcome outcome) { answered(job, std::move(outcome)); }, asking);
 }
 
 void Cluster::answered(const JobPtr& job, Outcome outcome) {
@@ -170,7 +171,10 @@ void Cluster::learn(Learned then) {
     learners_.push_back(std::move(then));
     if (std::exchange(learning_, true)) return;
     for (const auto& seed : seeds_) (void)node_at(seed);
-    for (const auto& [endpoint, node] : nodes_) candidates.push_back(node->server);
+    if (guide_) candidates.push_back(guide_);
+    for (const auto& [endpoint, node] : nodes_) {
+      if (node->server != guide_) candidates.push_back(node->server);
+    }
   }
   ask_for_map(std::move(candidates), 0);
 }
@@ -183,7 +187,7 @@ void Cluster::ask_for_map(std::vector<std::shared_ptr<Server>> candidates, std::
                  std::optional<Error> error = outcome.failure;
                  if (outcome.reply && is_error(*outcome.reply)) {
                    error = to_error(text_of(*outcome.reply), candidates[at]->name());
-                 } else if (outcome.reply && take_map(*outcome.reply, candidates[at]->host())) {
+                 } else if (outcome.reply && take_map(*outcome.reply, candidates[at])) {
                    return finish_learning(std::nullopt);
                  }
                  if (at + 1 < candidates.size()) return ask_for_map(candidates, at + 1);
@@ -192,7 +196,8 @@ void Cluster::ask_for_map(std::vector<std::shared_ptr<Server>> candidates, std::
                });
 }
 
-bool Cluster::take_map(const redisReply& reply, const std::string& asked_host) {
+bool Cluster::take_map(const redisReply& reply, const std::shared_ptr<Server>& asked) {
+  std::vector<NodePtr> gone;  // let go of without the lock
   const std::lock_guard lock(mutex_);
   std::vector<NodePtr> owners(kSlots);
   bool any = false;
@@ -205,13 +210,21 @@ bool Cluster::take_map(const redisReply& reply, const std::string& asked_host) {
     if (master.size() < 2 || first < 0 || last >= kSlots) continue;
     Endpoint endpoint{.host = std::string(text_of(*master[0])),
                       .port = std::to_string(number_of(*master[1]))};
-    if (endpoint.host.empty()) endpoint.host = asked_host;
+    if (endpoint.host.empty()) endpoint.host = asked->host();
     const auto node = node_at(endpoint);
     for (auto slot = first; slot <= last; ++slot) owners[static_cast<std::size_t>(slot)] = node;
     any = true;
   }
   if (!any) return false;
   owners_ = std::move(owners);
+  guide_ = asked;
+  const std::set<NodePtr> serving(owners_.begin(), owners_.end());
+  for (auto it = nodes_.begin(); it != nodes_.end();) {
+    const bool stays = serving.contains(it->second) ||
+                       std::find(seeds_.begin(), seeds_.end(), it->first) != seeds_.end();
+    if (!stays) gone.push_back(std::move(it->second));
+    it = stays ? std::next(it) : nodes_.erase(it);
+  }
   for (std::size_t slot = 0; slot < kSlots; ++slot) {
     const auto& node = owners_[slot];
     if (!node) continue;

@@ -45,7 +45,7 @@ class Cluster final : public Realm {
   /// Asks the nodes for the map, one after the other until one answers.
   void learn(Learned then);
   void ask_for_map(std::vector<std::shared_ptr<Server>> candidates, std::size_t at);
-  bool take_map(const redisReply& reply, const std::string& asked_host);
+  bool take_map(const redisReply& reply, const std::shared_ptr<Server>& asked);
   void finish_learning(const std::optional<Error>& error);
 
   // With the mutex held:
@@ -60,8 +60,9 @@ class Cluster final : public Realm {
   const WarnSink warn_;
   const std::vector<std::string> texts_;  ///< one in each slot
   std::mutex mutex_;
-  std::map<Endpoint, NodePtr> nodes_;
-  std::vector<NodePtr> owners_;  ///< by slot
+  std::map<Endpoint, NodePtr> nodes_;  ///< the seeds, and those that serve slots
+  std::shared_ptr<Server> guide_;      ///< had the map when it was asked last
+  std::vector<NodePtr> owners_;        ///< by slot
   bool learning_ = false;
   std::vector<Learned> learners_;
 };

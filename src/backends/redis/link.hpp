@@ -66,8 +66,8 @@ class Link final : public io::Connection {
     Endpoint endpoint{};  ///< without a host: not known yet, see `redirect`
     Access access{};
     std::vector<Greeting> greetings{};
-    /// Connects again without being asked: for subscribers.
-    bool keep_open = false;
+    /// Connects without being asked as long as this says so: for subscribers. Called with no lock.
+    std::function<bool()> keep_open{};
     /// Called when greeted, each time.
     std::function<void()> on_open{};
     /// Called when a connection is lost, or could not be had.
@@ -96,7 +96,7 @@ class Link final : public io::Connection {
   [[nodiscard]] short events() const noexcept override;
   [[nodiscard]] TimePoint next() const noexcept override { return next_; }
   [[nodiscard]] bool active() const noexcept override {
-    return socket_ || plan_.keep_open || !waiting_.empty();
+    return socket_ || keeps_open() || !waiting_.empty();
   }
   [[nodiscard]] bool busy() const noexcept override { return !sent_.empty() || !waiting_.empty(); }
   [[nodiscard]] bool expects_answer() const noexcept override {
@@ -112,8 +112,9 @@ class Link final : public io::Connection {
 
   [[nodiscard]] bool wants_connection() const noexcept {
     const bool known = !plan_.endpoint.host.empty() || !plan_.endpoint.socket.empty();
-    return known && (plan_.keep_open || !waiting_.empty());
+    return known && (keeps_open() || !waiting_.empty());
   }
+  [[nodiscard]] bool keeps_open() const noexcept { return plan_.keep_open && plan_.keep_open(); }
   void open(TimePoint now);
   void greet();
   void send(TimePoint now);

@@ -44,7 +44,7 @@ Sentinel::Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink
            return std::nullopt;
          }});
     link.greetings.push_back({.bytes = command({"SUBSCRIBE", "+switch-master"}), .must = true});
-    link.keep_open = true;
+    link.keep_open = [] { return true; };
     link.on_close = [this, which](const Error& why) { note(which, why); };
     link.on_push = [this, which](const redisReply& message) { told(which, message); };
     const std::lock_guard lock(mutex_);

@@ -8,6 +8,8 @@ namespace interlock::redis {
 namespace {
 
 constexpr auto kListenTimeout = std::chrono::seconds(2);
+// Whoever waits asks every second.
+constexpr auto kWantedFor = std::chrono::seconds(5);
 
 std::string run_of(const redisReply& info) {
   constexpr std::string_view kName = "\nrun_id:";
@@ -203,14 +205,18 @@ void Server::run_on(const Loop::Handle& link, const Script& script, Words words,
 
 bool Server::listen(std::function<void()> late) {
   const std::lock_guard lock(subscription_->mutex);
+  subscription_->wanted_until = BootClock::now() + kWantedFor;
   if (subscription_->open) return true;
   subscription_->late.push_back(std::move(late));
-  if (std::exchange(subscription_->wanted, true)) return false;
+  if (messages_) {
+    loop_.change(messages_, [](Link&, TimePoint, Finished&) {});  // it may have given up
+    return false;
+  }
   Link::Plan plan{.name = name_, .endpoint = endpoint_, .access = access_};
   // Whoever is waited for here keeps its place in the queue for three seconds.
   plan.access.connect_timeout = std::min<Duration>(plan.access.connect_timeout, kListenTimeout);
   plan.greetings = listening();
-  plan.keep_open = true;
+  plan.keep_open = [subscription = subscription_] { return subscription->wanted(); };
   plan.on_open = [subscription = subscription_] { subscription->is(true); };
   plan.on_close = [subscription = subscription_](const Error&) { subscription->is(false); };
   plan.on_push = [subscription = subscription_](const redisReply& reply) {
@@ -257,6 +263,11 @@ void Server::set_channel(std::string channel) {
     link.set_greetings(list);
     link.reconnect(now, finished);
   });
+}
+
+bool Server::Subscription::wanted() {
+  const std::lock_guard lock(mutex);
+  return BootClock::now() < wanted_until;
 }
 
 void Server::Subscription::is(bool now_open) {

@@ -56,7 +56,8 @@ class Server {
   void run_apart(const Script& script, Words words, Call how, Then then);
 
   /// Somebody waits: makes sure that we hear when it is its turn. True: we listen already. Else `late` is
-  /// called once we do, as the turn may have come before; never, if the connection can't be had.
+  /// called once we do, as the turn may have come before; never, if the connection can't be had. A
+  /// connection that was lost is made again only as long as somebody asked for it lately.
   bool listen(std::function<void()> late);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
@@ -86,11 +87,12 @@ class Server {
     explicit Subscription(WakeSink wake) : sink(std::move(wake)) {}
     const WakeSink sink;
     std::mutex mutex;
-    bool wanted = false;
+    TimePoint wanted_until{};
     bool open = false;
     std::vector<std::function<void()>> late;
     std::function<void()> deaf;
 
+    [[nodiscard]] bool wanted();
     void is(bool now_open);
     void message(const redisReply& reply) const;
   };
