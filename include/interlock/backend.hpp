@@ -46,6 +46,8 @@ struct Answer {
   /// unknown: it was granted, and had to be taken back. Others may be in line meanwhile, so such
   /// failures count also if they are not in a row.
   bool undone = false;
+  /// unknown: nothing of this call has left for the store, or will. So there is nothing to clean up.
+  bool unsent = false;
 
   static Answer failed(Error error) {
     return {.verdict = Verdict::unknown,

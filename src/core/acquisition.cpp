@@ -32,6 +32,7 @@ Acquisition::Step Acquisition::ask(TimePoint now) {
 
 Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, Answer answer) {
   const bool granted = answer.verdict == Verdict::granted;
+  reached_ = reached_ || !answer.unsent;
   if (done()) {
     const bool left_behind = granted || answer.verdict == Verdict::queued;
     return {.forget = left_behind && outcome_ != Outcome::granted};
@@ -129,6 +130,7 @@ Acquisition::Step Acquisition::tick(TimePoint now) {
     return finish(Outcome::failed, true);
   }
   if (in_flight() && now >= call_deadline_) {
+    reached_ = true;
     return no_answer(
         now, Error(Errc::unreachable, "no answer within " + format_duration(plan_.call_timeout),
                    {.resource = {}, .node = {}, .maybe_held = true}));
@@ -149,11 +151,12 @@ Acquisition::Step Acquisition::fail(Error why) {
 }
 
 Acquisition::Step Acquisition::finish(Outcome outcome, bool forget) {
+  reached_ = reached_ || in_flight();
   phase_ = Phase::done;
   outcome_ = outcome;
   call_deadline_ = TimePoint::max();
   look_at_ = TimePoint::max();
-  return {.forget = forget};
+  return {.forget = forget && reached_};
 }
 
 TimePoint Acquisition::next_tick() const noexcept {

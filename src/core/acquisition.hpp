@@ -22,7 +22,7 @@
 //     done      | a late granted or queued, if it failed      | done     | forget
 //
 // "ask" is Backend::acquire, always for the same owner: asking again settles a lost reply. "forget"
-// is Backend::release of that owner, in the background.
+// is Backend::release of that owner, in the background; not if no call has ever reached the store.
 #pragma once
 
 #include <optional>
@@ -106,6 +106,7 @@ class Acquisition {
   int undone_ = 0;         // grants that the store had to take back
   bool woken_ = false;     // while a call was in flight
   bool answered_ = false;  // ever
+  bool reached_ = false;   // the store may know the owner
   TimePoint look_at_ = TimePoint::max();
   TimePoint call_deadline_ = TimePoint::max();
   std::optional<std::uint32_t> place_;

@@ -1,4 +1,6 @@
 // The server is killed, stopped, emptied, full. Each test says what has to come of it.
+#include <atomic>
+
 #include "redis/redis_test.hpp"
 
 namespace interlock::redis_tests {
@@ -41,6 +43,32 @@ TEST_F(DurableServerFaults, KilledWhileHeldWithAofTheLeaseLivesOn) {
   EXPECT_EQ(lease.release(), LeaseState::released);
   const auto next = Mutex(connect(url()), "r").acquire();
   EXPECT_GT(next.fence(), lease.fence());
+}
+
+/// How often a release in the background was not confirmed.
+class CleanUps final : public Observer {
+ public:
+  void on(const Observation& seen) noexcept override {
+    if (seen.event == Event::cleanup_failed) ++failed_;
+  }
+  [[nodiscard]] int failed() const { return failed_; }
+
+ private:
+  std::atomic<int> failed_ = 0;
+};
+
+// The server is away, and a program tries again and again. Expected: what never left for the server is
+// not cleaned up after, which would go on for as long as the TTL for each try.
+TEST_F(ServerFaults, TriesDuringAnOutageLeaveNothingToCleanUp) {
+  const auto seen = std::make_shared<CleanUps>();
+  server().stop(SIGKILL);
+  const Client locks = connect(url(), {.observer = seen});
+  const Mutex mutex(locks, "r", {.ttl = 600s, .retry = Retry::none()});
+  for (int i = 0; i < 8; ++i) EXPECT_THROW((void)mutex.try_acquire(), Error);
+  EXPECT_THROW((void)mutex.try_acquire_for(300ms), Error);
+  server().start();
+  EXPECT_TRUE(Mutex(locks, "r", kPatient).acquire());
+  EXPECT_EQ(seen->failed(), 0);
 }
 
 // Expected: the waiter is still in line, is not let in, and is woken by the release as ever, though

@@ -201,6 +201,36 @@ TEST_F(Acquiring, GrantsThatWereTakenBackCountWhateverComesInBetween) {
   EXPECT_EQ(a.outcome(), Outcome::failed);
 }
 
+TEST_F(Acquiring, WhatNeverReachedTheStoreLeavesNothingToCleanUp) {
+  auto unsent = down();
+  unsent.unsent = true;
+  auto p = plan();
+  p.retry.attempts = 2;
+  Acquisition never(p);
+  auto step = never.start(now);
+  EXPECT_FALSE(never.reply(now, step.call, now, unsent).forget);
+  step = never.tick(now + 1s);
+  ASSERT_TRUE(step.ask);
+  EXPECT_FALSE(never.reply(now + 1s, step.call, now + 1s, unsent).forget);
+  EXPECT_EQ(never.outcome(), Outcome::failed);
+
+  Acquisition once(p);
+  step = once.start(now);
+  once.reply(now, step.call, now, down());
+  step = once.tick(now + 1s);
+  EXPECT_TRUE(once.reply(now + 1s, step.call, now + 1s, unsent).forget)
+      << "the first one may be there";
+
+  Acquisition cancelled(p);
+  step = cancelled.start(now);
+  EXPECT_TRUE(cancelled.cancel(now).forget) << "it is under way";
+
+  p.one_shot = true;
+  Acquisition silent(p);
+  step = silent.start(now);
+  EXPECT_TRUE(silent.tick(now + 5s).forget) << "nobody knows";
+}
+
 TEST_F(Acquiring, ARefusalIsFinal) {
   Acquisition a(plan());
   const auto step = a.start(now);

@@ -278,9 +278,12 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
 
   void give_up(Lock& lock, Answer answer) {
     stage_ = Stage::over;
+    // In a round before, nodes may have answered.
+    answer.unsent = answer.verdict == Verdict::unknown && round_ == 1 && votes_.unsent();
     const bool nothing_there =
         votes_.count(Said::busy) + votes_.count(Said::lost) + votes_.count(Said::fresh) ==
-        votes_.size();
+            votes_.size() ||
+        answer.unsent;
     lock.unlock();
     // Also where no answer came from: it may be done there later.
     if (!nothing_there) undo();

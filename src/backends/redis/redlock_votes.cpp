@@ -56,6 +56,7 @@ std::optional<Vote> Vote::read_failure(const Outcome& outcome, const std::string
   Vote vote{.said = Said::failed};
   vote.error =
       outcome.reply ? to_error(text_of(*outcome.reply), node, script.text) : outcome.failure;
+  vote.asked = outcome.reply || outcome.failure->maybe_held();
   return vote;
 }
 
@@ -114,6 +115,11 @@ std::vector<Fence> Votes::agreed_fences() const {
       often.begin(), often.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   for (const auto number : most->first) fences.push_back(Fence{number});
   return fences;
+}
+
+bool Votes::unsent() const {
+  return std::all_of(votes_.begin(), votes_.end(),
+                     [](const Vote& vote) { return vote.said == Said::failed && !vote.asked; });
 }
 
 Error Votes::error(const std::string& what, const std::vector<std::string>& names) const {

@@ -30,6 +30,7 @@ struct Vote {
   Duration look{};                   ///< queued: how long something in the way lasts at most
   std::optional<Duration> counts{};  ///< fresh: counts again in so long, if that is known
   std::optional<Error> error{};
+  bool asked = true;  ///< failed: the question has left for the node
 
   /// The answer of a node to phase one or to a renewal.
   static Vote read(const Outcome& outcome, const Claim& claim, const std::string& node,
@@ -56,6 +57,8 @@ class Votes {
   /// A hold's, once it is granted: what most nodes that hold it say.
   [[nodiscard]] std::vector<Fence> agreed_fences() const;
 
+  /// Nothing of the question has left for any node.
+  [[nodiscard]] bool unsent() const;
   /// Why there is no majority, with what each node said. `names`: of the nodes.
   [[nodiscard]] Error error(const std::string& what, const std::vector<std::string>& names) const;
 

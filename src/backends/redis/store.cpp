@@ -51,6 +51,7 @@ class Store::Sequence : public std::enable_shared_from_this<Sequence> {
     } else if (answer.verdict == Verdict::busy) {
       return give_back(std::move(answer));
     }
+    answer.unsent = answer.unsent && at_ == 0;
     reply_(std::move(answer));
   }
 
@@ -265,7 +266,11 @@ void Store::run(const Script& script, const PiecePtr& piece, Reply reply) {
       },
       piece->call,
       [this, piece, releases, &script, reply = std::move(reply)](const Outcome& outcome) {
-        if (!outcome.reply) return reply(Answer::failed(*outcome.failure));
+        if (!outcome.reply) {
+          auto answer = Answer::failed(*outcome.failure);
+          answer.unsent = !outcome.failure->maybe_held();
+          return reply(std::move(answer));
+        }
         if (is_error(*outcome.reply))
           return reply(
               Answer::failed(to_error(text_of(*outcome.reply), traits_.where, script.text)));
