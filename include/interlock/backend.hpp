@@ -48,6 +48,9 @@ struct Answer {
   bool undone = false;
   /// unknown: nothing of this call has left for the store, or will. So there is nothing to clean up.
   bool unsent = false;
+  /// busy, for a claim with `instead_of`: a piece of it may have taken over all the same, on a store
+  /// that decides piece by piece.
+  bool partly = false;
 
   static Answer failed(Error error) {
     return {.verdict = Verdict::unknown,
@@ -100,7 +103,9 @@ class Backend {
   /// weaker modes at once; stronger ones only when no other holder is in the way, and ahead of the
   /// queue (which waits for this holder anyway). While one holder is queued to become stronger,
   /// another one that tries on the same resource gets busy: waiting for each other would never end.
-  /// If that owner does not hold all of it any more: lost.
+  /// Parts that don't become stronger wait for nobody. If that owner does not hold all of it any
+  /// more: lost. What could not be confirmed is never given back here, as that would end the hold:
+  /// the core asks again, for weaker modes.
   virtual void acquire(const Claim& claim, bool queue, Call call, Reply reply) = 0;
 
   /// Starts the TTL of what this owner holds anew, with the claim's ttl and process; it never takes

@@ -54,7 +54,8 @@ class [[nodiscard]] Lease {
   [[nodiscard]] const std::string& resource() const;
   /// All names asked for, sorted; without ancestors.
   [[nodiscard]] std::vector<std::string> resources() const;
-  [[nodiscard]] const Owner& owner() const;
+  /// A new one after each change of its modes.
+  [[nodiscard]] Owner owner() const;
   /// The fence of resource(). Throws Error (unsupported) where the store has none.
   [[nodiscard]] Fence fence() const;
   /// The fence of one of several resources.
@@ -63,7 +64,7 @@ class [[nodiscard]] Lease {
   [[nodiscard]] Mode mode() const;
   /// How it holds one of several resources. Throws Error (invalid) if it does not.
   [[nodiscard]] Mode mode(std::string_view resource) const;
-  [[nodiscard]] const Who& who() const;
+  [[nodiscard]] Who who() const;
   /// Of the store that it is from.
   [[nodiscard]] const Traits& traits() const;
   /// For people; nothing is decided by it.
@@ -108,7 +109,9 @@ class [[nodiscard]] Lease {
   LeaseState release(const std::vector<std::string>& resources);
 
   /// Every exclusive resource becomes shared, without a gap in which another writer could get in.
-  /// False: the lease is lost.
+  /// False: the lease is lost. Throws Error (unreachable) if the store does not answer: the lease is
+  /// then held as before or changed, mode() says what is certain, and it is settled in the
+  /// background. The same for the two below.
   bool downgrade();
   /// Shared resources become exclusive if no other reader is in the way. Two readers that try don't
   /// wait for each other: the second one is refused, and keeps its shared lease. Owner and fence

@@ -62,6 +62,7 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
       return {};
     case Verdict::busy:
       place_.reset();
+      partly_ = partly_ || answer.partly;
       // It was allowed to queue, and the store says that waiting would never end.
       if (plan_.one_shot || queue()) return finish(Outcome::busy, false);
       if (plan_.tries) {

@@ -84,6 +84,10 @@ class Acquisition {
   [[nodiscard]] int attempts() const noexcept { return attempts_; }
   /// The store has answered, at least once.
   [[nodiscard]] bool answered() const noexcept { return answered_; }
+  /// Refused by the only call that was made, and nothing of it is left in the store.
+  [[nodiscard]] bool refused_for_certain() const noexcept {
+    return done() && outcome_ == Outcome::busy && attempts_ == 1 && !partly_;
+  }
   /// In the queue, by the last answer: how many are ahead.
   [[nodiscard]] std::optional<std::uint32_t> place() const noexcept { return place_; }
 
@@ -107,6 +111,7 @@ class Acquisition {
   bool woken_ = false;     // while a call was in flight
   bool answered_ = false;  // ever
   bool reached_ = false;   // the store may know the owner
+  bool partly_ = false;    // a refusal left something in the store
   TimePoint look_at_ = TimePoint::max();
   TimePoint call_deadline_ = TimePoint::max();
   std::optional<std::uint32_t> place_;

@@ -353,6 +353,12 @@ Answer Engine::call(const Claim& claim, TimePoint deadline, const Send& send) {
   return std::move(*answer);
 }
 
+Answer Engine::acquire_and_wait(const Claim& claim, TimePoint deadline) {
+  return call(claim, deadline, [&](Call how, Reply reply) {
+    backend_->acquire(claim, false, how, std::move(reply));
+  });
+}
+
 Answer Engine::renew_and_wait(const Claim& claim, TimePoint deadline) {
   return call(claim, deadline,
               [&](Call how, Reply reply) { backend_->renew(claim, how, std::move(reply)); });
@@ -363,8 +369,8 @@ Answer Engine::release_and_wait(const Claim& claim, TimePoint deadline) {
               [&](Call how, Reply reply) { backend_->release(claim, how, std::move(reply)); });
 }
 
-void Engine::forget(const Claim& claim, std::function<void(const Answer&)> done) {
-  std::make_shared<Forget>(shared_from_this(), claim, std::move(done))->start();
+void Engine::forget(std::vector<Claim> claims, std::function<void(const Answer&)> done) {
+  std::make_shared<Forget>(shared_from_this(), std::move(claims), std::move(done))->start();
 }
 
 bool Engine::listen(const Owner& owner, std::weak_ptr<Listener> listener) {

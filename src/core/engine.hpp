@@ -97,12 +97,14 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
 
   /// Makes one call and waits for its answer, lending the thread: an answer always, `unknown` if
   /// none came by the deadline.
+  Answer acquire_and_wait(const Claim& claim, TimePoint deadline);
   Answer renew_and_wait(const Claim& claim, TimePoint deadline);
   Answer release_and_wait(const Claim& claim, TimePoint deadline);
 
-  /// Releases this claim in the background, and tries until it is confirmed or the TTL has ended.
-  /// `done` hears what came of it, on any thread.
-  void forget(const Claim& claim, std::function<void(const Answer&)> done = {});
+  /// Releases these claims in the background, one after the other, and tries until all are
+  /// confirmed or the TTL has ended. `done` hears what came of it, on any thread: granted, if one
+  /// of them was held.
+  void forget(std::vector<Claim> claims, std::function<void(const Answer&)> done = {});
 
   /// For waiters. True: it was woken already, before it listened.
   bool listen(const Owner& owner, std::weak_ptr<Listener> listener);

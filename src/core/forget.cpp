@@ -4,43 +4,71 @@
 
 namespace interlock::core {
 
-Forget::Forget(std::shared_ptr<Engine> engine, Claim claim, Done done)
+namespace {
+
+Duration longest_ttl(const std::vector<Claim>& claims) {
+  return std::max_element(claims.begin(), claims.end(),
+                          [](const Claim& a, const Claim& b) { return a.ttl < b.ttl; })
+      ->ttl;
+}
+
+// The answer for both.
+Answer combined(const Answer& before, const Answer& now) {
+  const auto decides = [](const Answer& answer) {
+    return answer.verdict == Verdict::unknown ? 0 : answer.verdict == Verdict::granted ? 1 : 2;
+  };
+  return decides(before) < decides(now) ? before : now;
+}
+
+}  // namespace
+
+Forget::Forget(std::shared_ptr<Engine> engine, std::vector<Claim> claims, Done done)
     : engine_(std::move(engine)),
-      claim_(std::move(claim)),
+      claims_(std::move(claims)),
       done_(std::move(done)),
       // The last message of this owner may still be on its way.
-      until_(engine_->now() + claim_.ttl + engine_->traits().call_timeout) {}
+      until_(engine_->now() + longest_ttl(claims_) + engine_->traits().call_timeout) {}
 
 void Forget::start() { due(engine_->now()); }
 
 void Forget::due(TimePoint now) {
+  const auto which = [&] {
+    const std::lock_guard lock(mutex_);
+    return at_;
+  }();
+  if (which < claims_.size()) ask(which, now);
+}
+
+void Forget::ask(std::size_t which, TimePoint now) {
   if (now >= until_) {
-    return end(
-        Answer::failed({Errc::unreachable,
-                        "its release was never confirmed",
-                        {.resource = {}, .node = engine_->traits().where, .maybe_held = true}}));
+    return end(which, Answer::failed(
+                          {Errc::unreachable,
+                           "its release was never confirmed",
+                           {.resource = {}, .node = engine_->traits().where, .maybe_held = true}}));
   }
   const auto tries = ++tries_;
   // If no answer comes, this is when to ask again.
   engine_->keeper().schedule(shared_from_this(),
                              now + engine_->traits().call_timeout + Retry::standard().delay(tries));
-  engine_->backend().release(
-      claim_, {.deadline = now + engine_->traits().call_timeout},
-      [self = HeldByStore(shared_from_this())](const Answer& answer) { self->answered(answer); });
+  engine_->backend().release(claims_[which], {.deadline = now + engine_->traits().call_timeout},
+                             [self = HeldByStore(shared_from_this()), which](const Answer& answer) {
+                               self->answered(which, answer);
+                             });
 }
 
 void Forget::leave(TimePoint deadline) noexcept {
-  (void)engine_->release_and_wait(claim_, deadline);
+  for (const auto& claim : claims_) (void)engine_->release_and_wait(claim, deadline);
 }
 
-void Forget::answered(const Answer& answer) {
-  if (answer.verdict != Verdict::unknown) return end(answer);
+void Forget::answered(std::size_t which, const Answer& answer) {
+  if (answer.verdict != Verdict::unknown) return end(which, answer);
   if (answer.why) {
-    const auto named = std::find_if(claim_.parts.begin(), claim_.parts.end(),
+    const auto& claim = claims_[which];
+    const auto named = std::find_if(claim.parts.begin(), claim.parts.end(),
                                     [](const Part& part) { return !part.ancestor; });
     engine_->observe({.event = Event::cleanup_failed,
-                      .claim = claim_,
-                      .resource = named == claim_.parts.end() ? "" : named->resource,
+                      .claim = claim,
+                      .resource = named == claim.parts.end() ? "" : named->resource,
                       .error = &*answer.why});
     // Whoever waits for it is told. A store that refuses it may do so for a moment only: it goes on.
     if (!answer.why->retryable()) tell(answer);
@@ -48,9 +76,18 @@ void Forget::answered(const Answer& answer) {
   engine_->keeper().schedule(shared_from_this(), engine_->now() + Retry::standard().delay(tries_));
 }
 
-void Forget::end(const Answer& answer) {
+void Forget::end(std::size_t which, const Answer& answer) {
+  Answer all;
+  {
+    const std::lock_guard lock(mutex_);
+    if (which != at_) return;  // a late copy of an answer
+    ++at_;
+    so_far_ = so_far_ ? combined(*so_far_, answer) : answer;
+    all = *so_far_;
+  }
   engine_->keeper().cancel(*this);
-  tell(answer);
+  if (which + 1 < claims_.size()) return ask(which + 1, engine_->now());
+  tell(all);
 }
 
 void Forget::tell(const Answer& answer) {

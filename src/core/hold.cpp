@@ -21,6 +21,9 @@ bool failed_for_now(const Answer& answer) {
   return answer.verdict == Verdict::unknown && answer.why->retryable();
 }
 
+// How soon to ask again what the store has, if no answer comes.
+Duration question_pause(Duration ttl) { return std::max<Duration>(kFirstPause, ttl / 12); }
+
 }  // namespace
 
 Hold::Hold(std::shared_ptr<Engine> engine, std::shared_ptr<const Template> what, Grant grant)
@@ -29,10 +32,10 @@ Hold::Hold(std::shared_ptr<Engine> engine, std::shared_ptr<const Template> what,
       acquired_(grant.at),
       waited_(grant.waited),
       attempts_(grant.attempts),
-      claim_(std::move(grant.claim)),
+      held_(std::move(grant.claim)),
       fences_(std::move(grant.fences)),
       machine_(
-          {.ttl = claim_.ttl,
+          {.ttl = held_.claim().ttl,
            .drift = [traits = &engine_->traits(), margin = what_->options.margin](
                         Duration ttl) { return traits->drift(ttl) + std::min(margin, ttl / 3); },
            .renew = what_->options.renew,
@@ -51,9 +54,19 @@ std::chrono::system_clock::time_point Hold::acquired_at() const noexcept {
          std::chrono::duration_cast<std::chrono::system_clock::duration>(age);
 }
 
+Claim Hold::claim() const {
+  const std::lock_guard lock(mutex_);
+  return held_.claim();
+}
+
+Mode Hold::mode(std::string_view resource) const {
+  const std::lock_guard lock(mutex_);
+  return held_.mode(part(resource));
+}
+
 std::vector<std::string> Hold::resources() const {
   std::vector<std::string> names;
-  for (const auto& part : claim_.parts) {
+  for (const auto& part : claim().parts) {
     if (!part.ancestor) names.push_back(part.resource);
   }
   return names;
@@ -61,16 +74,16 @@ std::vector<std::string> Hold::resources() const {
 
 Fence Hold::fence(std::string_view resource) const {
   const std::lock_guard lock(mutex_);
-  if (!engine_->traits().fences || fences_.size() != claim_.parts.size()) {
+  if (!engine_->traits().fences || fences_.size() != held_.claim().parts.size()) {
     throw Error(
         Errc::unsupported, "this store has no fences",
         {.resource = std::string(resource), .node = engine_->traits().where, .maybe_held = false});
   }
-  return fences_[static_cast<std::size_t>(&part(resource) - claim_.parts.data())];
+  return fences_[static_cast<std::size_t>(&part(resource) - held_.claim().parts.data())];
 }
 
 const Part& Hold::part(std::string_view resource) const {
-  if (const Part* found = claim_.find(resource)) return *found;
+  if (const Part* found = held_.claim().find(resource)) return *found;
   throw Error(Errc::invalid, "this lease does not hold it",
               {.resource = std::string(resource), .node = {}, .maybe_held = false});
 }
@@ -113,35 +126,47 @@ std::string Hold::lost_reason() const {
 
 void Hold::due(TimePoint now) {
   std::unique_lock lock(mutex_);
-  const auto step = machine_.tick(now);
+  auto step = machine_.tick(now);
+  // Also without renewal, and before the next one is due.
+  if (!step.lose && held_.phase() == Succession::Phase::settling) step = machine_.hurry(now);
   if (step.renew && renewals_answered_ < renewals_sent_) {
     const Error why(Errc::unreachable, "there is no answer to its renewal yet; asking again",
                     {.resource = resource(), .node = engine_->traits().where, .maybe_held = true});
-    tell_renewed(claim_, now, {.verdict = Verdict::unknown, .why = why});
+    tell_renewed(held_.claim(), now, {.verdict = Verdict::unknown, .why = why});
   }
   perform(step, lock);
 }
 
 void Hold::wake(const Owner& owner) {
   std::unique_lock lock(mutex_);
-  if (owner != claim_.owner || released_ || changing_) return;
+  const bool ours =
+      owner == held_.claim().owner || (held_.successor() && owner == held_.successor()->owner);
+  // While it asks, the question says what became of the hold.
+  if (!ours || released_ || held_.phase() == Succession::Phase::asking) return;
   perform(machine_.hurry(engine_->now()), lock);
 }
 
 // Leaves the lock unlocked.
 void Hold::perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock) {
   if (released_) return lock.unlock();
-  engine_->keeper().schedule(shared_from_this(), machine_.next_tick());
-  if (step.renew) return send_renewal(step.call_deadline, lock);
+  const bool settling = held_.phase() == Succession::Phase::settling;
+  auto next = machine_.next_tick();
+  if (settling) next = std::min(next, engine_->now() + question_pause(machine_.ttl()));
+  engine_->keeper().schedule(shared_from_this(), next);
+  if (step.renew) {
+    return settling ? send_question(step.call_deadline, lock)
+                    : send_renewal(step.call_deadline, lock);
+  }
   if (!step.lose) return lock.unlock();
-  if (step.forget) engine_->forget(claim_);
+  // A successor may have been granted late, and then its time has not ended with the claim's.
+  if (step.forget || held_.successor()) forget();
   tell_lost(lock);
 }
 
 // Leaves the lock unlocked.
 void Hold::tell_lost(std::unique_lock<std::mutex>& lock) {
   auto signal = lost_;
-  const auto claim = claim_;
+  const auto claim = held_.claim();
   const auto why = lost_error();
   lock.unlock();
   signal.request_stop();
@@ -164,7 +189,7 @@ void Hold::tell_renewed(const Claim& claim, TimePoint now, const Answer& answer)
 }
 
 void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) {
-  const auto claim = claim_;
+  const auto claim = held_.claim();
   const auto generation = generation_;
   const auto number = ++renewals_sent_;
   lock.unlock();
@@ -176,11 +201,13 @@ void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) 
         self->engine_->note(claim, answer);
         std::unique_lock relock(self->mutex_);
         self->renewals_answered_ = std::max(self->renewals_answered_, number);
-        if (self->generation_ != generation || (self->changing_ && answer.verdict == Verdict::lost))
-          return;
-        // The release overtook it, and says how the lease ended.
-        if (self->released_) return;
+        // Or the release overtook it, and says how the lease ended.
+        if (self->generation_ != generation || self->released_) return;
         const auto now = self->engine_->now();
+        if (answer.verdict == Verdict::lost && self->held_.doubt()) {
+          const bool asking = self->held_.phase() == Succession::Phase::asking;
+          return asking ? relock.unlock() : self->perform(self->machine_.hurry(now), relock);
+        }
         const auto step =
             self->machine_.renewed(now, sent, claim.ttl, answer.verdict, why_of(answer));
         // That there was no answer was told when it was asked again.
@@ -190,26 +217,93 @@ void Hold::send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock) 
       });
 }
 
+// Leaves the lock unlocked.
+void Hold::send_question(TimePoint deadline, std::unique_lock<std::mutex>& lock) {
+  const auto asked = *held_.successor();
+  const auto number = ++renewals_sent_;
+  lock.unlock();
+  const auto sent = engine_->now();
+  engine_->backend().acquire(
+      asked, false, {.deadline = deadline},
+      [self = HeldByStore(shared_from_this()), asked, number, sent](const Answer& answer) {
+        self->engine_->note(asked, answer);
+        std::unique_lock relock(self->mutex_);
+        self->renewals_answered_ = std::max(self->renewals_answered_, number);
+        self->take_answer(asked, sent, answer, true, relock);
+      });
+}
+
+void Hold::take_answer(const Claim& asked, TimePoint sent, const Answer& answer, bool ask_on,
+                       std::unique_lock<std::mutex>& lock) {
+  if (released_) return lock.unlock();
+  const auto now = engine_->now();
+  const auto found = held_.answered(asked.owner, answer.verdict);
+  if (found == Succession::Found::lost) return perform(machine_.taken(now, why_of(answer)), lock);
+  if (found == Succession::Found::nothing) {
+    tell_renewed(asked, now, answer);
+    return perform({}, lock);
+  }
+  fences_ = answer.fences;
+  ++generation_;
+  auto step = machine_.renewed(now, sent, asked.ttl, Verdict::granted);
+  if (ask_on && !step.lose && held_.phase() == Succession::Phase::settling)
+    step = machine_.hurry(now);
+  perform(step, lock);
+}
+
+void Hold::settle() {
+  const auto deadline = engine_->now() + engine_->traits().call_timeout;
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    std::unique_lock lock(mutex_);
+    const auto now = engine_->now();
+    if (released_ || held_.phase() != Succession::Phase::settling) return;
+    if (machine_.state(now) != LeaseState::held) return;
+    const auto asked = *held_.successor();
+    const auto until = std::min(machine_.valid_until(), deadline);
+    lock.unlock();
+    const auto answer = engine_->acquire_and_wait(asked, until);
+    lock.lock();
+    const auto open = held_.successor() ? held_.successor()->owner : Owner{};
+    take_answer(asked, now, answer, false, lock);
+    if (open != asked.owner || answer.verdict == Verdict::granted ||
+        answer.verdict == Verdict::lost) {
+      pause = kFirstPause / 2;
+      continue;
+    }
+    const bool hopeless = answer.verdict == Verdict::unknown && !answer.why->retryable();
+    if (hopeless || engine_->now() + pause >= until) {
+      throw Error(Errc::unreachable,
+                  "the store has not said yet whether its modes have changed: it is held as it was "
+                  "or changed, and asked for in the background; ask mode() later" +
+                      (answer.why ? "; " + answer.why->message() : ""),
+                  {.resource = resource(), .node = engine_->traits().where, .maybe_held = true});
+    }
+    Signal(*engine_->clock()).wait_until(engine_->now() + pause);
+  }
+}
+
 bool Hold::extend(Duration ttl) {
   engine_->check_not_forked();
   check_ttl(ttl, resource());
+  settle();
   std::unique_lock lock(mutex_);
   const auto now = engine_->now();
   if (released_ || machine_.state(now) != LeaseState::held) return false;
   machine_.set_ttl(ttl);
-  claim_.ttl = ttl;
+  held_.edit().ttl = ttl;
   return renew_now(now, lock);
 }
 
 bool Hold::tie_to(std::optional<std::int64_t> process) {
   engine_->check_not_forked();
+  settle();
   std::unique_lock lock(mutex_);
   const auto now = engine_->now();
   if (released_ || machine_.state(now) != LeaseState::held) return false;
-  auto who = *claim_.who;
+  auto who = *held_.claim().who;
   if (process) who.pid = *process;
   who.tied = process.has_value();
-  claim_.who = std::make_shared<const Who>(std::move(who));
+  held_.edit().who = std::make_shared<const Who>(std::move(who));
   return renew_now(now, lock);
 }
 
@@ -217,13 +311,17 @@ bool Hold::tie_to(std::optional<std::int64_t> process) {
 bool Hold::renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock) {
   const auto generation = ++generation_;  // renewals under way are of an earlier claim
   const auto deadline = std::min(machine_.valid_until(), sent + engine_->traits().call_timeout);
+  const auto claim = held_.claim();
   lock.unlock();
-  const auto answer = engine_->renew_and_wait(claim_, deadline);
+  const auto answer = engine_->renew_and_wait(claim, deadline);
   lock.lock();
-  if (generation_ == generation) {
+  if (answer.verdict == Verdict::lost && generation_ == generation && held_.doubt()) {
+    lock.unlock();
+    settle();
+  } else if (generation_ == generation) {
     const auto now = engine_->now();
-    const auto step = machine_.renewed(now, sent, claim_.ttl, answer.verdict, why_of(answer));
-    tell_renewed(claim_, now, answer);
+    const auto step = machine_.renewed(now, sent, claim.ttl, answer.verdict, why_of(answer));
+    tell_renewed(claim, now, answer);
     perform(step, lock);
   } else {
     lock.unlock();
@@ -232,7 +330,7 @@ bool Hold::renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock) {
   return state() == LeaseState::held;
 }
 
-// From here on the claim does not change any more: it is safe to read without the lock.
+// From here on what is held does not change any more: it is safe to read without the lock.
 std::optional<LeaseState> Hold::begin_release(TimePoint now) {
   engine_->check_not_forked();
   {
@@ -249,6 +347,22 @@ std::optional<LeaseState> Hold::begin_release(TimePoint now) {
   return std::nullopt;
 }
 
+// Each in turn: a late copy of the question finds nothing to take over from once the claim has gone.
+Answer Hold::give_back(TimePoint deadline) {
+  auto answer = engine_->release_and_wait(held_.claim(), deadline);
+  if (!held_.successor() || answer.verdict == Verdict::unknown) return answer;
+  const bool was_refused = held_.phase() == Succession::Phase::settled;
+  if (was_refused && answer.verdict == Verdict::granted) return answer;
+  auto other = engine_->release_and_wait(*held_.successor(), deadline);
+  return answer.verdict == Verdict::granted && other.verdict != Verdict::unknown ? answer : other;
+}
+
+void Hold::forget(std::function<void(const Answer&)> done) {
+  std::vector<Claim> claims{held_.claim()};
+  if (held_.successor()) claims.push_back(*held_.successor());
+  engine_->forget(std::move(claims), std::move(done));
+}
+
 LeaseState Hold::end_release(TimePoint began, const Answer& answer) {
   std::unique_lock lock(mutex_);
   const bool was_held = machine_.state(began) == LeaseState::held;
@@ -256,7 +370,7 @@ LeaseState Hold::end_release(TimePoint began, const Answer& answer) {
     machine_.end(LeaseState::released);
     if (!was_held) return LeaseState::lost;
     lock.unlock();
-    observe(Event::released, claim_, began - acquired_);
+    observe(Event::released, held_.claim(), began - acquired_);
     return LeaseState::released;
   }
   if (was_held) {
@@ -267,7 +381,7 @@ LeaseState Hold::end_release(TimePoint began, const Answer& answer) {
       tell_lost(lock);
     } else {
       lock.unlock();
-      observe(Event::release_failed, claim_, began - acquired_,
+      observe(Event::release_failed, held_.claim(), began - acquired_,
               answer.why ? &*answer.why : nullptr);
     }
   }
@@ -278,17 +392,17 @@ LeaseState Hold::release(Duration timeout, bool again) {
   const auto now = engine_->now();
   if (const auto over = begin_release(now)) return *over;
   const auto deadline = now + timeout;
-  auto answer = engine_->release_and_wait(claim_, deadline);
+  auto answer = give_back(deadline);
   // A failover takes a few seconds; without a release, the next one would wait for the TTL.
   for (auto pause = kFirstPause;
        again && failed_for_now(answer) && engine_->now() + pause < deadline;
        pause = std::min(2 * pause, kLongestPause)) {
     Signal(*engine_->clock()).wait_until(engine_->now() + pause);
-    answer = engine_->release_and_wait(claim_, deadline);
+    answer = give_back(deadline);
   }
   const auto state = end_release(now, answer);
   if (answer.verdict != Verdict::unknown) return state;
-  engine_->forget(claim_);
+  forget();
   throw Error(answer.why->errc(), answer.why->message(),
               {.resource = resource(), .node = answer.why->node(), .maybe_held = true});
 }
@@ -298,25 +412,25 @@ void Hold::async_release(std::function<void(LeaseState)> then) {
   if (const auto over = begin_release(now)) {
     return engine_->deliver([then = std::move(then), state = *over] { then(state); });
   }
-  engine_->forget(claim_,
-                  [self = shared_from_this(), then = std::move(then), now](const Answer& answer) {
-                    const auto state = self->end_release(now, answer);
-                    self->engine_->deliver([then, state] { then(state); });
-                  });
+  forget([self = shared_from_this(), then = std::move(then), now](const Answer& answer) {
+    const auto state = self->end_release(now, answer);
+    self->engine_->deliver([then, state] { then(state); });
+  });
 }
 
 LeaseState Hold::release(const std::vector<std::string>& names) {
   engine_->check_not_forked();
+  settle();
+  Claim given = claim();
   const auto named = [&](const Part& part) {
     return std::find(names.begin(), names.end(), part.resource) != names.end();
   };
   std::vector<Part> kept;
-  for (const auto& part : claim_.parts) {
+  for (const auto& part : given.parts) {
     if (!part.ancestor && !named(part)) kept.push_back(part);
   }
   if (kept.empty()) return release();
   normalize(kept, what_->options.hierarchy);
-  Claim given = claim_;
   std::erase_if(given.parts, [&](const Part& part) {
     return std::any_of(kept.begin(), kept.end(),
                        [&](const Part& k) { return k.resource == part.resource; });
@@ -328,18 +442,18 @@ LeaseState Hold::release(const std::vector<std::string>& names) {
     std::vector<Fence> fences;
     for (std::size_t i = 0; i < fences_.size(); ++i) {
       const bool stays = std::any_of(kept.begin(), kept.end(), [&](const Part& k) {
-        return k.resource == claim_.parts[i].resource;
+        return k.resource == held_.claim().parts[i].resource;
       });
       if (stays) fences.push_back(fences_[i]);
     }
-    claim_.parts = std::move(kept);
+    held_.edit().parts = std::move(kept);
     fences_ = std::move(fences);
     ++generation_;
   }
   const auto deadline = engine_->now() + engine_->traits().call_timeout;
   auto answer = engine_->release_and_wait(given, deadline);
   if (answer.verdict == Verdict::unknown) {
-    engine_->forget(given);
+    engine_->forget({given});
     throw answer.why->about(given.parts.front().resource);
   }
   return answer.verdict == Verdict::granted ? LeaseState::released : LeaseState::lost;
@@ -347,7 +461,8 @@ LeaseState Hold::release(const std::vector<std::string>& names) {
 
 bool Hold::change(Mode from, Mode to, const Wait& wait) {
   engine_->check_not_forked();
-  Claim next = claim_;
+  settle();
+  Claim next = claim();
   bool differs = false;
   for (auto& part : next.parts) {
     if (part.ancestor || part.mode != from) continue;
@@ -355,51 +470,59 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
     differs = true;
   }
   if (!differs) return state() == LeaseState::held;
-  next.instead_of = std::exchange(next.owner, Owner::random());
   // Another thread waits than the one that acquired it, and may hold what nobody knows of.
   if (next.who->actor != engine_->caller(*what_)->actor) {
     auto who = *next.who;
     who.actor.clear();
     next.who = std::make_shared<const Who>(std::move(who));
   }
+  const auto wanted = next.parts;
   {
     const std::lock_guard lock(mutex_);
-    if (released_ || machine_.state(engine_->now()) != LeaseState::held) return false;
-    changing_ = true;
+    const auto now = engine_->now();
+    if (released_ || machine_.state(now) != LeaseState::held) return false;
+    const auto left = machine_.valid_until() - now;
+    held_.begin(std::move(next), left + 2 * engine_->traits().drift(left));
+    next = *held_.successor();
   }
   const auto pursuit = std::make_shared<Pursuit>(engine_, what_, std::move(next), wait);
   pursuit->run();
   const auto& result = pursuit->result();
+  const bool failed = result.outcome() == Outcome::failed;
+  const auto why = pursuit->error();
 
   std::unique_lock lock(mutex_);
-  changing_ = false;
   const auto now = engine_->now();
+  if (released_ || machine_.state(now) != LeaseState::held) return false;  // there is no way back
   if (result.outcome() == Outcome::granted) {
-    if (machine_.state(now) != LeaseState::held) {  // too late: there is no way back
-      lock.unlock();
-      engine_->forget(pursuit->claim());
-      return false;
-    }
-    claim_ = std::move(pursuit->claim());
-    claim_.instead_of = {};
+    held_.granted();
     fences_ = result.fences();
     ++generation_;
-    perform(machine_.renewed(now, result.sent(), claim_.ttl, Verdict::granted), lock);
+    perform(machine_.renewed(now, result.sent(), pursuit->claim().ttl, Verdict::granted), lock);
     return true;
   }
-  if (result.outcome() == Outcome::failed) {
-    const auto error = pursuit->error();
-    if (error.errc() == Errc::lost) {
-      perform(machine_.taken(now), lock);
-      return false;
-    }
-    lock.unlock();
-    throw Error(error);
+  if (failed && why.errc() == Errc::lost) {
+    perform(machine_.taken(now), lock);
+    return false;
   }
+  if (result.refused_for_certain()) {
+    held_.refused();
+    return false;
+  }
+  held_.give_up();
+  perform({}, lock);
+  settle();
+  lock.lock();
+  if (machine_.state(engine_->now()) != LeaseState::held) return false;
+  if (held_.claim().parts == wanted) return true;
+  if (failed) throw Error(why);
   return false;
 }
 
-std::string Hold::token() const { return make_token(claim_, resource()); }
+std::string Hold::token() {
+  settle();
+  return make_token(claim(), resource());
+}
 
 std::string Hold::detach() {
   engine_->check_not_forked();
@@ -410,7 +533,8 @@ std::string Hold::detach() {
         "before; keep it until the work is done, or take a store that can detach",
         {.resource = resource(), .node = engine_->traits().where, .maybe_held = false});
   }
-  Claim claim = claim_;
+  settle();
+  Claim claim = this->claim();
   if (claim.who->pid == getpid()) {
     auto nobody = *claim.who;
     nobody.pid = 0;
@@ -437,8 +561,8 @@ std::string Hold::detach() {
   machine_.end(LeaseState::released);
   lock.unlock();
   engine_->keeper().cancel(*this);
-  observe(Event::detached, claim_, engine_->now() - acquired_);
-  return token();
+  observe(Event::detached, claim, engine_->now() - acquired_);
+  return make_token(claim, resource());
 }
 
 Error Hold::lost_error() const {
@@ -456,7 +580,7 @@ void Hold::drop(Duration timeout) noexcept {
   } catch (const std::exception& error) {
     const Error wrapped(Errc::refused, error.what(),
                         {.resource = resource(), .node = {}, .maybe_held = true});
-    observe(Event::release_failed, claim_, engine_->now() - acquired_, &wrapped);
+    observe(Event::release_failed, held_.claim(), engine_->now() - acquired_, &wrapped);
   }
 }
 

@@ -1,4 +1,5 @@
-// What a Lease points to: drives one LeaseMachine and does what users ask of a lease.
+// What a Lease points to: drives one LeaseMachine and one Succession, and does what users ask of a
+// lease.
 #pragma once
 
 #include <optional>
@@ -6,6 +7,7 @@
 
 #include "core/engine.hpp"
 #include "core/lease_machine.hpp"
+#include "core/succession.hpp"
 
 namespace interlock::core {
 
@@ -28,9 +30,9 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   // See Lease.
   [[nodiscard]] const std::string& resource() const noexcept { return what_->resource; }
   [[nodiscard]] std::vector<std::string> resources() const;
-  [[nodiscard]] const Claim& claim() const noexcept { return claim_; }
+  [[nodiscard]] Claim claim() const;
   [[nodiscard]] Fence fence(std::string_view resource) const;
-  [[nodiscard]] Mode mode(std::string_view resource) const { return part(resource).mode; }
+  [[nodiscard]] Mode mode(std::string_view resource) const;
   [[nodiscard]] const Traits& traits() const noexcept { return engine_->traits(); }
   [[nodiscard]] std::chrono::system_clock::time_point acquired_at() const noexcept;
   [[nodiscard]] int attempts() const noexcept { return attempts_; }
@@ -46,7 +48,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   void async_release(std::function<void(LeaseState)> then);
   bool change(Mode from, Mode to, const Wait& wait);
   bool tie_to(std::optional<std::int64_t> process);
-  [[nodiscard]] std::string token() const;
+  [[nodiscard]] std::string token();
   std::string detach();
   /// What a destructor does.
   void drop() noexcept { drop(engine_->options().release_timeout); }
@@ -61,6 +63,8 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   /// Ends renewal. A state: it was over already.
   std::optional<LeaseState> begin_release(TimePoint now);
   LeaseState end_release(TimePoint began, const Answer& answer);
+  Answer give_back(TimePoint deadline);
+  void forget(std::function<void(const Answer&)> done = {});
   void drop(Duration timeout) noexcept;
   void observe(Event event, const Claim& claim, Duration elapsed, const Error* error = nullptr);
   void tell_renewed(const Claim& claim, TimePoint now, const Answer& answer);
@@ -68,8 +72,14 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   void tell_lost(std::unique_lock<std::mutex>& lock);
   void send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock);
   bool renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock);
+  void send_question(TimePoint deadline, std::unique_lock<std::mutex>& lock);
+  /// Leaves the lock unlocked. `ask_on`: at once, if that leaves another question.
+  void take_answer(const Claim& asked, TimePoint sent, const Answer& answer, bool ask_on,
+                   std::unique_lock<std::mutex>& lock);
+  /// Asks until it is known what the store has. Throws Error (unreachable) if that stays unknown.
+  void settle();
   [[nodiscard]] Error lost_error() const;
-  /// Throws Error (invalid) if there is none.
+  /// With the mutex. Throws Error (invalid) if there is none.
   [[nodiscard]] const Part& part(std::string_view resource) const;
 
   const std::shared_ptr<Engine> engine_;
@@ -79,14 +89,13 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   const int attempts_;
 
   mutable std::mutex mutex_;  // guards what follows; never held during a call to the store
-  Claim claim_;               // changed by the lease's user only
+  Succession held_;
   std::vector<Fence> fences_;
   LeaseMachine machine_;
   std::uint64_t generation_ = 0;  // a renewal of an earlier claim says nothing about this one
   std::uint64_t renewals_sent_ = 0;
-  std::uint64_t renewals_answered_ = 0;  // up to this one
-  bool changing_ = false;                // while another owner may be about to take over
-  bool released_ = false;
+  std::uint64_t renewals_answered_ = 0;      // up to this one
+  bool released_ = false;                    // what is held does not change any more
   std::stop_source lost_{std::nostopstate};  // made when somebody asks for it
 };
 

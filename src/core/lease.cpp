@@ -33,13 +33,13 @@ core::Hold& Lease::hold() const {
 
 const std::string& Lease::resource() const { return hold().resource(); }
 std::vector<std::string> Lease::resources() const { return hold().resources(); }
-const Owner& Lease::owner() const { return hold().claim().owner; }
+Owner Lease::owner() const { return hold().claim().owner; }
 Fence Lease::fence() const { return hold().fence(hold().resource()); }
 Fence Lease::fence(std::string_view resource) const { return hold().fence(resource); }
 Mode Lease::mode() const { return hold().mode(hold().resource()); }
 Mode Lease::mode(std::string_view resource) const { return hold().mode(resource); }
 const Traits& Lease::traits() const { return hold().traits(); }
-const Who& Lease::who() const { return *hold().claim().who; }
+Who Lease::who() const { return *hold().claim().who; }
 std::chrono::system_clock::time_point Lease::acquired_at() const { return hold().acquired_at(); }
 TimePoint Lease::valid_until() const { return hold().valid_until(); }
 Duration Lease::time_remaining() const {

@@ -30,6 +30,13 @@ bool is_own(const Record& record, const Claim& claim) {
   return record.owner == claim.owner || record.owner == claim.instead_of;
 }
 
+// Of a claim that takes over: no stronger than what it has here already, so nobody is in its way.
+bool goes_on(const Row& row, const Part& part, const Claim& claim) {
+  if (claim.instead_of.empty()) return false;
+  const auto* before = find_holder(row, claim.instead_of);
+  return before != nullptr && !(before->mode == Mode::shared && part.mode == Mode::exclusive);
+}
+
 // The hold of the same identity, at least as strong as `mode`.
 const Record* own_hold(const Row& row, const Who& who, Mode mode) {
   const auto it = std::find_if(row.holders.begin(), row.holders.end(), [&](const Record& r) {
@@ -106,7 +113,7 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
     Hindrance all;
     for (const auto& part : claim.parts) {
       const auto it = rows_.find(part.resource);
-      if (it == rows_.end()) continue;
+      if (it == rows_.end() || goes_on(it->second, part, claim)) continue;
       const auto here = hindrance(part, claim, at, it->second);
       all.any = all.any || here.any;
       all.ends = std::min(all.ends, here.ends);

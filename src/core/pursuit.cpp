@@ -109,7 +109,12 @@ void Pursuit::post(Mail mail) {
 void Pursuit::too_late(Mail& mail) {
   if (mail.kind != Mail::Kind::reply) return;
   const auto step = machine_.reply(engine_->now(), mail.call, mail.sent, std::move(mail.answer));
-  if (step.forget) engine_->forget(claim_);
+  if (step.forget) forget();
+}
+
+// What takes over from a lease may have ended the lease's own hold: the lease settles it.
+void Pursuit::forget() {
+  if (claim_.instead_of.empty()) engine_->forget({claim_});
 }
 
 bool Pursuit::pump() {
@@ -178,7 +183,7 @@ void Pursuit::perform(const Acquisition::Step& step, TimePoint now) {
                       .answer = std::move(answer)});
         });
   }
-  if (step.forget) engine_->forget(claim_);
+  if (step.forget) forget();
 }
 
 void Pursuit::finish() {
@@ -202,6 +207,7 @@ void Pursuit::finish() {
 }
 
 void Pursuit::leave(TimePoint deadline) noexcept {
+  if (!claim_.instead_of.empty()) return;  // the lease leaves
   leaving_ = true;
   // A call that is under way could be served after the release, and stay.
   const auto patience = std::min(deadline, engine_->now() + kPatienceAtExit);

@@ -61,6 +61,7 @@ class Pursuit final : public Listener,
   bool pump();
   void perform(const Acquisition::Step& step, TimePoint now);
   void finish();
+  void forget();
 
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<const Template> what_;

@@ -126,6 +126,32 @@ TEST(RedisFailover, AServerThatBecameAReplicaIsLeft) {
   EXPECT_TRUE(next.lease());
 }
 
+// The replicas are too few, or were when it was changed. Expected: a reader's lease needs them for
+// nothing, an upgrade says so, and the lease is held as it was all the time.
+TEST(SentinelFailover, AChangeThatTooFewReplicasHaveLeavesTheLeaseShared) {
+  servers::SentinelGroup group(1);
+  const auto rival = connect(group.url());
+  const auto strict = connect(group.url() + "?min-replicas=2&timeout=2s");
+  // As if there had been two of them, when it was taken.
+  auto writer = strict.adopt(Mutex(rival, "r").acquire().detach());
+  EXPECT_TRUE(writer.downgrade());
+  EXPECT_EQ(writer.mode(), Mode::shared);
+  EXPECT_FALSE(RwLock(rival, "r").try_write());
+  EXPECT_TRUE(RwLock(rival, "r").try_read());
+  try {
+    (void)writer.try_upgrade();
+    ADD_FAILURE() << "there is one replica";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("1 of 2 replicas"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(writer);
+  EXPECT_EQ(writer.mode(), Mode::shared);
+  EXPECT_FALSE(RwLock(rival, "r").try_write());
+  EXPECT_TRUE(RwLock(rival, "r").try_read());
+  EXPECT_EQ(writer.release(), LeaseState::released);
+  EXPECT_TRUE(eventually([&] { return rival.inspect().resources.empty(); }));
+}
+
 TEST(SentinelFailover, AnUnknownMasterIsAnErrorInTime) {
   servers::SentinelGroup group(1);
   const auto url = group.url();

@@ -285,8 +285,13 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
             votes_.size() ||
         answer.unsent;
     lock.unlock();
-    // Also where no answer came from: it may be done there later.
-    if (!nothing_there) undo();
+    if (!claim_.instead_of.empty()) {
+      // Undone, it would end the hold where it took over.
+      answer.partly = !nothing_there;
+    } else if (!nothing_there) {
+      // Also where no answer came from: it may be done there later.
+      undo();
+    }
     stop_waiting();
     reply_(std::move(answer));
   }

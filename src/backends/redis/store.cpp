@@ -30,7 +30,8 @@ class Store::Fences {
 
 /// Takes the pieces of a claim in the order of their slots, as everybody does, so that no two wait
 /// for each other. What was taken stays taken while a later piece waits: every heartbeat asks for
-/// all of it again, which keeps it. If a piece can't be had, the others are given back in reverse.
+/// all of it again, which keeps it. If a piece can't be had, the others are given back in reverse;
+/// but not those that took over from a hold, which has ended with that.
 class Store::Sequence : public std::enable_shared_from_this<Sequence> {
  public:
   Sequence(Store& store, const Claim& claim, std::vector<PiecePtr> pieces, Reply reply)
@@ -48,8 +49,10 @@ class Store::Sequence : public std::enable_shared_from_this<Sequence> {
       fences_.add(*pieces_[at_], answer);
       if (++at_ < pieces_.size()) return next();
       answer.fences = fences_.of(claim_);
-    } else if (answer.verdict == Verdict::busy) {
+    } else if (answer.verdict == Verdict::busy && claim_.instead_of.empty()) {
       return give_back(std::move(answer));
+    } else {
+      answer.partly = answer.verdict == Verdict::busy && at_ > 0;
     }
     answer.unsent = answer.unsent && at_ == 0;
     reply_(std::move(answer));
@@ -161,7 +164,7 @@ void Store::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
 }
 
 void Store::acquire_piece(const PiecePtr& piece, Reply reply) {
-  const bool confirms = realm_->min_replicas() > 0;
+  const bool confirms = needs_replicas(piece->claim);
   const auto call = confirms ? begin_confirming(piece->claim.owner) : 0;
   run(Scripts::all().acquire, piece,
       [this, piece, confirms, call, reply = std::move(reply)](Answer answer) {
@@ -175,6 +178,15 @@ void Store::acquire_piece(const PiecePtr& piece, Reply reply) {
           realm_->listen(piece->slot, [this, piece] { common_->sink(piece->claim.owner); });
         reply(std::move(answer));
       });
+}
+
+// What takes over and shares excludes nobody that the hold before it did not: the replicas know that
+// one.
+bool Store::needs_replicas(const Claim& claim) const {
+  const bool excludes = claim.instead_of.empty() ||
+                        std::any_of(claim.parts.begin(), claim.parts.end(),
+                                    [](const Part& part) { return part.mode == Mode::exclusive; });
+  return excludes && realm_->min_replicas() > 0;
 }
 
 std::uint64_t Store::begin_confirming(const Owner& owner) {
@@ -210,9 +222,11 @@ void Store::confirm(const PiecePtr& piece, std::uint64_t call, const Answer& ans
         }
         const auto why = failed.value_or(
             Error(Errc::unreachable, std::to_string(got) + " of " + std::to_string(wanted) +
-                                         " replicas confirmed it, so it was given back"));
-        // A newer call has taken it over, and would lose it.
-        if (!latest) {
+                                         " replicas confirmed it, so it was given back",
+                  {.resource = {}, .node = traits_.where, .maybe_held = true}));
+        // A newer call has taken it over, and would lose it; or it took over from a hold, and stays in
+        // doubt.
+        if (!latest || !piece->claim.instead_of.empty()) {
           lock.unlock();
           return reply(Answer::failed(why));
         }

@@ -61,10 +61,12 @@ class Store final : public Backend {
 
   [[nodiscard]] std::vector<PiecePtr> cut(const Claim& whole, bool queue, Call call) const;
   void acquire_piece(const PiecePtr& piece, Reply reply);
+  [[nodiscard]] bool needs_replicas(const Claim& claim) const;
   /// Notes that this call asks, and that it is over. False: a newer one of the same owner has begun.
   std::uint64_t begin_confirming(const Owner& owner);
   bool end_confirming(const Owner& owner, std::uint64_t call);
-  /// Waits for the replicas; gives the grant back if too few of them have it.
+  /// Waits for the replicas. If too few of them have the grant, gives it back; but not one that took
+  /// over from a hold: that stays in doubt.
   void confirm(const PiecePtr& piece, std::uint64_t call, const Answer& answer, const Reply& reply);
   void run(const Script& script, const PiecePtr& piece, Reply reply);
   /// The same for all pieces at once. Of their answers, the first one in this order counts.

@@ -261,6 +261,10 @@ BEGIN
     FOR tries IN 1..2 LOOP
       in_way := NULL;
       FOR i IN 1..n LOOP
+        -- Of a claim that takes over: no stronger than what it has here already, so nobody is in its way.
+        CONTINUE WHEN instead <> none AND EXISTS (SELECT FROM interlock.{table}
+          WHERE owner = instead AND id = ids[i] AND line = 0
+            AND NOT (mode = 's' AND substr(modes, i, 1) = 'e'));
         SELECT coalesce(sum(slots) FILTER (WHERE owner <> by_owner AND owner <> instead), 0),
                min(expires) FILTER (WHERE owner <> by_owner AND owner <> instead
                  AND (mode = 'n' OR of_identity = '' OR identity <> of_identity)

@@ -8,13 +8,16 @@ for _, row in ipairs(rows) do
   local entry = call('HGET', row.waiting, owner)
   if entry then
     ticket = match(entry, '\n([^\n]*)')
+    row.ticket = ticket
     call('PEXPIRE', row.queue, 2 * TICKET_MS)  -- so that it may go on waiting on a server that is full
   end
 end
 local was_queued = ticket ~= nil
 local function leave_all()
   if not was_queued then return end
-  for _, row in ipairs(rows) do leave_queue(row, sub(ticket, 1, 57) .. row.mode) end
+  for _, row in ipairs(rows) do
+    if row.ticket then leave_queue(row, row.ticket) end  -- it may ask for another mode by now
+  end
 end
 
 if instead ~= '' and count_held(instead) < parts then
@@ -109,13 +112,21 @@ local function holds_as(row)  -- the hold of the same identity, the strongest on
   return shared
 end
 
+-- Of a claim that takes over: no stronger than what it has here already, so nobody is in its way.
+local function goes_on(row)
+  return instead ~= '' and row.hold and not (row.hold.mode == 's' and row.mode == 'e')
+end
+
 local look
 for _, row in ipairs(rows) do
-  local ends = held_back_by_holders(row)
-  -- Whoever waits may wait for this very identity: it must not wait for them.
-  if not ends and not holds_as(row) then
-    local first, forgotten = first_ahead(row, ticket and ticket .. row.mode, row.mode == 's')
-    ends = first and math.max(1, forgotten - now)
+  local ends
+  if not goes_on(row) then
+    ends = held_back_by_holders(row)
+    -- Whoever waits may wait for this very identity: it must not wait for them.
+    if not ends and not holds_as(row) then
+      local first, forgotten = first_ahead(row, ticket and ticket .. row.mode, row.mode == 's')
+      ends = first and math.max(1, forgotten - now)
+    end
   end
   if ends and (not look or ends < look) then look = ends end
 end
