@@ -47,6 +47,7 @@ void Forget::ask(std::size_t which, TimePoint now) {
                            {.resource = {}, .node = engine_->traits().where, .maybe_held = true}}));
   }
   const auto tries = ++tries_;
+  ++maybe_done_;
   // If no answer comes, this is when to ask again.
   engine_->keeper().schedule(shared_from_this(),
                              now + engine_->traits().call_timeout + Retry::standard().delay(tries));
@@ -61,7 +62,12 @@ void Forget::leave(TimePoint deadline) noexcept {
 }
 
 void Forget::answered(std::size_t which, const Answer& answer) {
+  if (answer.verdict == Verdict::lost && maybe_done_ > 1) {
+    // What it does not find any more, it has given back itself, and did not hear of it.
+    return end(which, {.verdict = Verdict::granted});
+  }
   if (answer.verdict != Verdict::unknown) return end(which, answer);
+  if (answer.why && !answer.why->maybe_held()) --maybe_done_;
   if (answer.why) {
     const auto& claim = claims_[which];
     const auto named = std::find_if(claim.parts.begin(), claim.parts.end(),
@@ -82,6 +88,7 @@ void Forget::end(std::size_t which, const Answer& answer) {
     const std::lock_guard lock(mutex_);
     if (which != at_) return;  // a late copy of an answer
     ++at_;
+    maybe_done_ = 0;
     so_far_ = so_far_ ? combined(*so_far_, answer) : answer;
     all = *so_far_;
   }

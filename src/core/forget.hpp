@@ -35,6 +35,7 @@ class Forget final : public Listener,
   std::atomic<bool> told_{false};
   const TimePoint until_;
   std::atomic<int> tries_{0};
+  std::atomic<int> maybe_done_{0};  // calls for this claim that may have released it
   std::mutex mutex_;
   std::size_t at_ = 0;            // the claim that is being released
   std::optional<Answer> so_far_;  // of those before

@@ -393,13 +393,17 @@ LeaseState Hold::release(Duration timeout, bool again) {
   if (const auto over = begin_release(now)) return *over;
   const auto deadline = now + timeout;
   auto answer = give_back(deadline);
+  bool maybe_done = false;
   // A failover takes a few seconds; without a release, the next one would wait for the TTL.
   for (auto pause = kFirstPause;
        again && failed_for_now(answer) && engine_->now() + pause < deadline;
        pause = std::min(2 * pause, kLongestPause)) {
+    maybe_done = maybe_done || answer.why->maybe_held();
     Signal(*engine_->clock()).wait_until(engine_->now() + pause);
     answer = give_back(deadline);
   }
+  // What it does not find any more, it has given back itself, and did not hear of it.
+  if (maybe_done && answer.verdict == Verdict::lost) answer = {.verdict = Verdict::granted};
   const auto state = end_release(now, answer);
   if (answer.verdict != Verdict::unknown) return state;
   forget();

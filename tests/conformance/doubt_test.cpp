@@ -1,5 +1,8 @@
 // Rules 9 and 10: a lost reply is settled by asking again, what was given up is cleaned up, and the
 // five answers are never mistaken for each other.
+#include <atomic>
+#include <future>
+
 #include "conformance/seam.hpp"
 #include "conformance/suite.hpp"
 #include "conformance/wire.hpp"
@@ -170,6 +173,85 @@ TEST_P(Doubt, AnExtensionThatFailsSaysSoAndTheLeaseLivesOn) {
   EXPECT_TRUE(lease);
   wire_->set(Kind::renew, Fate::pass);
   EXPECT_TRUE(lease.extend(60s));
+}
+
+TEST_P(Doubt, ARenewalInDoubtEndsNoLeaseThatIsValid) {
+  COVERS(Rule<7>, Rule<10>);
+  const auto locks = wired();
+  for (const auto fate : {Fate::fail, Fate::swallow, Fate::silence, Fate::mute}) {
+    auto lease = Mutex(locks, "r", {.ttl = 6s}).acquire();
+    const auto lost = lease.lost();
+    const auto before = wire_->calls(Kind::renew);
+    wire_->set(Kind::renew, fate);
+    ASSERT_TRUE(eventually([&] { return wire_->calls(Kind::renew) >= before + 2; }));
+    EXPECT_TRUE(lease);
+    EXPECT_FALSE(Mutex(client(), "r").try_acquire());
+    const auto valid = lease.valid_until();
+    wire_->set(Kind::renew, Fate::pass);
+    EXPECT_TRUE(eventually([&] { return lease.valid_until() > valid || !lease; }));
+    EXPECT_TRUE(lease);
+    EXPECT_FALSE(lost.stop_requested());
+    EXPECT_EQ(lease.release(), LeaseState::released);
+    EXPECT_TRUE(nothing_left());
+  }
+}
+
+TEST_P(Doubt, ARenewalThatIsUnderWayAtTheReleaseBringsNothingBack) {
+  COVERS(Rule<8>);
+  const auto locks = wired();
+  auto lease = Mutex(locks, "r", {.ttl = 900ms}).acquire();
+  wire_->set(Kind::renew, Fate::late);
+  ASSERT_TRUE(eventually([&] { return wire_->held_back() > 0; }));
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  wire_->set(Kind::renew, Fate::pass);
+  wire_->deliver();
+  EXPECT_TRUE(nothing_left());
+  auto next = Mutex(client(), "r").acquire();
+  EXPECT_TRUE(next.extend(30s));
+  EXPECT_EQ(lease.state(), LeaseState::released);
+  EXPECT_EQ(next.release(), LeaseState::released);
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_P(Doubt, AtTheSeamARenewalNeverOutrunsARelease) {
+  COVERS(Rule<8>);
+  Seam seam(store().open());
+  for (int i = 0; i < 20; ++i) {
+    const auto claim = claim_of({exclusive("r"), shared("s")});
+    ASSERT_EQ(seam.acquire(claim).verdict, Verdict::granted);
+    std::atomic<bool> over = false;
+    const auto renew = [&] {
+      while (!over) seam.renew(claim);
+    };
+    {
+      const auto one = std::async(std::launch::async, renew);
+      const auto another = std::async(std::launch::async, renew);
+      EXPECT_EQ(seam.release(claim).verdict, Verdict::granted);
+      over = true;
+    }
+    EXPECT_EQ(seam.renew(claim).verdict, Verdict::lost);
+    EXPECT_TRUE(eventually([&] { return nothing_left(); }));
+  }
+}
+
+TEST_P(Doubt, AReleaseThatWasDoneButNotHeardOfIsARelease) {
+  COVERS(Rule<7>, Rule<10>);
+  const auto locks = wired();
+  for (const bool waits : {true, false}) {
+    auto lease = Mutex(locks, "r").acquire();
+    const auto lost = lease.lost();
+    wire_->once(Kind::release, Fate::swallow);
+    std::promise<LeaseState> ended;
+    if (waits) {
+      ended.set_value(lease.release());
+    } else {
+      lease.async_release([&](LeaseState state) { ended.set_value(state); });
+    }
+    EXPECT_EQ(ended.get_future().get(), LeaseState::released);
+    EXPECT_EQ(lease.state(), LeaseState::released);
+    EXPECT_FALSE(lost.stop_requested());
+    EXPECT_TRUE(nothing_left());
+  }
 }
 
 TEST_P(Doubt, AReleaseThatFailsSaysSoAndIsTriedAgain) {

@@ -24,6 +24,7 @@ enum class Fate {
   silence,  ///< does not reach the store, and nobody answers
   mute,     ///< is done, and nobody answers
   hold,     ///< is done, and the answer waits for deliver()
+  late,     ///< waits for deliver() on its way to the store
 };
 
 /// What happens to the calls, and what did. Shared by a test and its client; thread-safe.
@@ -75,7 +76,7 @@ class Wire {
     const std::lock_guard lock(mutex_);
     return held_.size();
   }
-  /// Lets the answers that were held back arrive.
+  /// Lets what was held back arrive.
   void deliver() {
     std::vector<std::function<void()>> ready;
     {
@@ -131,16 +132,17 @@ class Wired final : public Backend {
   [[nodiscard]] Traits& adjust() noexcept { return traits_; }
 
   void acquire(const Claim& claim, bool queue, Call call, Reply reply) override {
-    pass(Kind::acquire, std::move(reply),
-         [&](Reply to) { inner_->acquire(claim, queue, call, std::move(to)); });
+    pass(Kind::acquire, std::move(reply), [this, claim, queue, call](Reply to) {
+      inner_->acquire(claim, queue, call, std::move(to));
+    });
   }
   void renew(const Claim& claim, Call call, Reply reply) override {
     pass(Kind::renew, std::move(reply),
-         [&](Reply to) { inner_->renew(claim, call, std::move(to)); });
+         [this, claim, call](Reply to) { inner_->renew(claim, call, std::move(to)); });
   }
   void release(const Claim& claim, Call call, Reply reply) override {
     pass(Kind::release, std::move(reply),
-         [&](Reply to) { inner_->release(claim, call, std::move(to)); });
+         [this, claim, call](Reply to) { inner_->release(claim, call, std::move(to)); });
   }
   void inspect(const Query& query, Call call, Report report) override {
     if (wire_->fate(Kind::inspect) == Fate::pass) {
@@ -182,6 +184,8 @@ class Wired final : public Backend {
         return send([wire = wire_, reply = std::move(reply)](const Answer& answer) {
           wire->keep([reply, answer] { reply(answer); });
         });
+      case Fate::late:
+        return wire_->keep([send, reply] { send(reply); });
     }
   }
 
