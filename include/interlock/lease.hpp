@@ -82,8 +82,10 @@ class [[nodiscard]] Lease {
   [[nodiscard]] Duration waited() const;
 
   /// Stopped when the lease is lost: when the store says so, and at the latest when the local
-  /// validity ends. A release never stops it. Callbacks on it run on the client's background
-  /// thread: keep them short.
+  /// validity ends. A release never stops it. Callbacks on it run on a thread of the client's that
+  /// does nothing else: they may lock, release, acquire, block, and end the process. Sixteen of a
+  /// client's that block at one time hold up the next. (One that is made when the lease is lost
+  /// already runs at once, where it is made.)
   [[nodiscard]] std::stop_token lost() const;
   /// Why it was lost, for people; empty while it isn't.
   [[nodiscard]] std::string lost_reason() const;

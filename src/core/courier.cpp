@@ -1,24 +1,40 @@
 #include "core/courier.hpp"
 
+#include <system_error>
+
+#include "core/quiet_thread.hpp"
+
 namespace interlock::core {
 
 void Courier::end(bool drop) {
+  std::vector<std::thread> threads;
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
     drops_ = drops_ || drop;
     if (drops_) posted_.clear();
+    // One that ends the process from a callback can't wait for itself.
+    const bool inside = std::any_of(threads_.begin(), threads_.end(), [](const std::thread& one) {
+      return one.get_id() == std::this_thread::get_id();
+    });
+    if (!inside) threads.swap(threads_);
   }
-  changed_.notify_one();
-  if (thread_.joinable() && !on_its_thread()) thread_.join();
+  changed_.notify_all();
+  for (auto& thread : threads) thread.join();
 }
 
 void Courier::post(std::function<void()> callback) {
   {
     const std::lock_guard lock(mutex_);
     if (drops_) return;
+    if (!stop_ && posted_.size() >= idle_ && threads_.size() < most_threads_) {
+      try {
+        threads_.push_back(quiet_thread([this] { run(); }));
+      } catch (const std::system_error&) {
+        if (threads_.empty()) throw;
+      }
+    }
     posted_.push_back(std::move(callback));
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   }
   changed_.notify_one();
 }
@@ -26,7 +42,9 @@ void Courier::post(std::function<void()> callback) {
 void Courier::run() {
   std::unique_lock lock(mutex_);
   while (true) {
+    ++idle_;
     changed_.wait(lock, [this] { return stop_ || !posted_.empty(); });
+    --idle_;
     if (posted_.empty()) return;
     {
       auto callback = std::move(posted_.front());

@@ -1,39 +1,49 @@
-// Runs callbacks, in order, on a thread of its own that starts with the first of them.
+// Runs callbacks on threads of its own, which start when they are needed.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 namespace interlock::core {
 
 class Courier {
  public:
-  Courier() = default;
+  /// With one thread, callbacks run in order. With more, one that takes its time holds up no other,
+  /// until that many do.
+  explicit Courier(std::size_t most_threads) : most_threads_(most_threads) {}
   Courier(const Courier&) = delete;
   Courier& operator=(const Courier&) = delete;
   /// Runs what was posted, then ends.
   ~Courier() { end(false); }
 
+  /// Throws std::system_error, and posts nothing, if there is no thread and none can be had.
   void post(std::function<void()> callback);
   /// Waits for what runs at this moment, and drops the rest and all that comes.
   void stop() { end(true); }
-  [[nodiscard]] bool on_its_thread() const noexcept {
-    return thread_.get_id() == std::this_thread::get_id();
+  [[nodiscard]] bool on_its_thread() {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(threads_.begin(), threads_.end(), [](const std::thread& thread) {
+      return thread.get_id() == std::this_thread::get_id();
+    });
   }
 
  private:
   void end(bool drop);
   void run();
 
+  const std::size_t most_threads_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> posted_;
+  std::size_t idle_ = 0;
   bool stop_ = false;
   bool drops_ = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace interlock::core

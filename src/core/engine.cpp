@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 
 #include "core/deadlock_watch.hpp"
 #include "core/forget.hpp"
@@ -28,6 +29,9 @@ const Claim& no_claim() {
 }
 
 thread_local int on_store_thread = 0;
+
+// So many callbacks on lost() may block, and the next loss of this client is told all the same.
+constexpr std::size_t kMostLossThreads = 16;
 
 // The calling thread's: random, and another one in a forked child.
 const std::string& thread_name() {
@@ -68,6 +72,7 @@ Engine::Engine(std::unique_ptr<Backend> backend, ClientOptions options)
       clock_(options_.clock ? options_.clock : system_clock()),
       host_(host_name()),
       keeper_(clock_),
+      losses_(kMostLossThreads),
       backend_(std::move(backend)),
       traits_(backend_->traits()) {}
 
@@ -78,7 +83,8 @@ Engine::~Engine() = default;
 void Engine::dispose(Engine* engine) noexcept {
   if (engine->forked()) return;  // its threads and locks stayed in the parent
   if (on_store_thread == 0 && !engine->keeper_.on_its_thread() &&
-      !engine->courier_.on_its_thread() && !engine->thinker_.on_its_thread()) {
+      !engine->courier_.on_its_thread() && !engine->thinker_.on_its_thread() &&
+      !engine->losses_.on_its_thread()) {
     delete engine;
     return;
   }
@@ -429,6 +435,15 @@ void Engine::deliver(std::function<void()> callback) {
     options_.executor(std::move(callback));
   } else {
     courier_.post(std::move(callback));
+  }
+}
+
+void Engine::tell_lost(std::stop_source signal) {
+  if (!signal.stop_possible()) return;
+  try {
+    losses_.post([signal]() mutable { signal.request_stop(); });
+  } catch (const std::system_error&) {
+    signal.request_stop();  // no thread can be had: here is better than never
   }
 }
 

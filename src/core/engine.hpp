@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <unordered_map>
 
 #include "core/courier.hpp"
@@ -115,6 +116,9 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
 
   /// Runs a user's callback where it can't hold up the keeper.
   void deliver(std::function<void()> callback);
+  /// Stops this source, and so runs users' callbacks, on a thread that does nothing else: they may
+  /// lock, release, acquire, block, and end the process.
+  void tell_lost(std::stop_source signal);
   /// Runs what may take long and must neither hold up the keeper nor wait for users' callbacks.
   void think(std::function<void()> thought) { thinker_.post(std::move(thought)); }
 
@@ -156,8 +160,9 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   std::atomic<bool> down_{false};
   std::shared_ptr<DeadlockWatch> deadlocks_;
   Keeper keeper_;
-  Courier courier_;
-  Courier thinker_;
+  Courier courier_{1};
+  Courier thinker_{1};
+  Courier losses_;
   std::unique_ptr<Backend> backend_;
   Traits traits_;
 };

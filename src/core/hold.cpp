@@ -169,7 +169,7 @@ void Hold::tell_lost(std::unique_lock<std::mutex>& lock) {
   const auto claim = held_.claim();
   const auto why = lost_error();
   lock.unlock();
-  signal.request_stop();
+  engine_->tell_lost(std::move(signal));
   observe(Event::lost, claim, engine_->now() - acquired_, &why);
 }
 

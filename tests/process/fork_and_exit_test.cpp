@@ -32,7 +32,7 @@ TEST_F(Forks, AParentGoesOnRenewing) {
 
 TEST_F(Exits, AnOrderlyExitReleasesAllThatIsHeldAndAllThatWaits) {  // acceptance case 31, row 4.7
   const auto taken = Mutex(locks(), "taken").acquire();
-  for (const auto* how : {"exit", "return"}) {
+  for (const auto* how : {"exit", "return", "lose"}) {
     Child leaver("leaver", {url()});
     leaver.after("ready");
     for (const auto* name : {"static", "local/1", "local/2", "thread"}) {

@@ -1,10 +1,12 @@
 // leaver URL: holds leases in a local, in a static and in a thread, waits for another one, says
-// "ready", and then ends the way it is told: "exit" or "return". Nothing but its own release can
+// "ready", and then ends the way it is told: "exit", "return", or "lose": exits from the callback of a
+// lease that it evicts itself. Nothing but its own release can
 // free what it held in time: the store is told to watch no process, and the TTL is long.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -29,5 +31,11 @@ int main(int argc, char** argv) {
   std::string how;
   std::getline(std::cin, how);
   if (how == "exit") std::exit(0);
+  if (how == "lose") {
+    const auto lost = interlock::Mutex(locks, "lost", lasting).acquire();
+    const std::stop_callback on_lost(lost.lost(), [] { std::exit(0); });
+    locks.evict("lost", lost.owner());
+    std::this_thread::sleep_for(1h);
+  }
   return 0;
 }
