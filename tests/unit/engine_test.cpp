@@ -112,7 +112,7 @@ TEST_F(EngineTest, ReleasingWhatIsLostSaysSoAndFiresTheToken) {
   const auto broken_token = broken.lost();
   clock->advance(31s);
   EXPECT_EQ(ended.release(), LeaseState::lost);
-  EXPECT_TRUE(ended_token.stop_requested());
+  EXPECT_TRUE(soon([&] { return ended_token.stop_requested(); }));
   (void)broken.release();
   EXPECT_EQ(broken_token.stop_requested(), broken.state() == LeaseState::lost);
 }
