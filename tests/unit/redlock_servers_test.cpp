@@ -249,6 +249,21 @@ TEST_F(RedlockServers, HungSubscriptionsDoNotMakeTheStoreUnreachable) {
   EXPECT_GT(proxies[0]->faults(), 0);
 }
 
+// The release does not reach a node, as its connection is cut just then. A majority has it, and so the lease
+// is released. Expected: the node is told again; it would refuse everybody until the TTL has ended, and two such
+// nodes would leave no majority to anybody.
+TEST_F(RedlockServers, AReleaseThatANodeMissedIsRepeated) {
+  servers::Proxy proxy(nodes_[0]->port());
+  const auto locks = connect("redlock://127.0.0.1:" + std::to_string(proxy.port()) + "," +
+                             nodes_[1]->address() + "," + nodes_[2]->address() + "?prefix=rl:");
+  auto lease = Mutex(locks, "r", {.ttl = 600s}).acquire();
+  ASSERT_TRUE(eventually([&] { return holds(0, lease.owner()); }));
+  proxy.cut_at(servers::Proxy::to_server, "EVALSHA");
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  EXPECT_TRUE(eventually([&] { return proxy.faults() == 1; }));
+  EXPECT_TRUE(eventually([&] { return on(0).empty(); }));
+}
+
 /// What an observer is warned of.
 class Warnings final : public Observer {
  public:

@@ -202,8 +202,8 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
     predecessor.owner = std::exchange(predecessor.instead_of, Owner{});
     for (const auto node : group().everybody()) {
       if (votes_[node].said == Said::granted) continue;
-      group().tell(node, RedlockScripts::all().release, group().words_to_release(node, predecessor),
-                   claim_.ttl, nullptr);
+      group().insist(node, RedlockScripts::all().release,
+                     group().words_to_release(node, predecessor), claim_.ttl, nullptr);
     }
   }
 
@@ -300,8 +300,9 @@ class Redlock::Acquiring : public std::enable_shared_from_this<Acquiring> {
   // over: its number is larger, and nothing passes the gate any more once it has begun.
   void undo() {
     for (const auto node : group().everybody()) {
-      group().tell(node, RedlockScripts::all().release,
-                   group().words(node, claim_, false, std::to_string(attempt_)), claim_.ttl, gate_);
+      group().insist(node, RedlockScripts::all().release,
+                     group().words(node, claim_, false, std::to_string(attempt_)), claim_.ttl,
+                     gate_);
     }
   }
 

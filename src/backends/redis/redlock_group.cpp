@@ -100,6 +100,78 @@ class RedlockGroup::Poll final : public core::Keeper::Task,
   const Each each_;
 };
 
+/// What a node has not done yet, as it could not be reached. While it is away, it is asked for one of
+/// these only; once it has answered, for all the others at once.
+class RedlockGroup::Debts final : public core::Keeper::Task,
+                                  public std::enable_shared_from_this<Debts> {
+ public:
+  struct Debt {
+    const Script* script;
+    Words words;
+    TimePoint until;
+    GatePtr gate;
+  };
+  Debts(RedlockGroup& group, std::size_t node) : group_(group), node_(node) {}
+
+  void ask(Debt debt) {
+    send(std::move(debt), [self = shared_from_this()](bool done, Debt asked) {
+      if (!done) self->add(std::move(asked));
+    });
+  }
+
+  void due(TimePoint now) override {
+    std::optional<Debt> first;
+    {
+      const std::lock_guard lock(mutex_);
+      scheduled_ = false;
+      std::erase_if(debts_, [now](const Debt& debt) { return debt.until <= now; });
+      if (debts_.empty()) return;
+      first = std::move(debts_.back());
+      debts_.pop_back();
+    }
+    send(std::move(*first), [self = shared_from_this()](bool done, Debt asked) {
+      if (!done) return self->add(std::move(asked));
+      std::vector<Debt> rest;
+      {
+        const std::lock_guard lock(self->mutex_);
+        rest.swap(self->debts_);
+      }
+      for (auto& debt : rest) self->ask(std::move(debt));
+    });
+  }
+
+ private:
+  static constexpr Duration kPause = std::chrono::milliseconds(200);
+
+  template <class Then>
+  void send(Debt debt, Then then) {
+    const auto go = [&] {
+      const Call how{.deadline = debt.until, .caller_waits = false};
+      group_.run(node_, *debt.script, debt.words, how, debt.gate,
+                 [debt, then](const Outcome& outcome) {
+                   then(outcome.reply && !is_error(*outcome.reply), debt);
+                 });
+    };
+    if (!debt.gate) return go();
+    if (!debt.gate->unless_closed(go)) then(true, debt);
+  }
+
+  void add(Debt debt) {
+    {
+      const std::lock_guard lock(mutex_);
+      debts_.push_back(std::move(debt));
+      if (std::exchange(scheduled_, true)) return;
+    }
+    group_.keeper().schedule(shared_from_this(), BootClock::now() + kPause);
+  }
+
+  RedlockGroup& group_;
+  const std::size_t node_;
+  std::mutex mutex_;
+  std::vector<Debt> debts_;
+  bool scheduled_ = false;
+};
+
 RedlockGroup::RedlockGroup(const std::string& prefix, const std::vector<Member>& members,
                            const std::function<void(std::size_t, const Owner&)>& wake,
                            const WarnSink& warn)
@@ -108,6 +180,7 @@ RedlockGroup::RedlockGroup(const std::string& prefix, const std::vector<Member>&
     nodes_.push_back(std::make_unique<RedlockNode>(
         loop_, names_, member.name, member.endpoint, member.access,
         [wake, i = nodes_.size()](const Owner& owner) { wake(i, owner); }, warn));
+    debts_.push_back(std::make_shared<Debts>(*this, debts_.size()));
   }
 }
 
@@ -131,6 +204,14 @@ void RedlockGroup::tell(std::size_t node, const Script& script, Words words, Dur
   } else {
     send();
   }
+}
+
+void RedlockGroup::insist(std::size_t node, const Script& script, Words words, Duration within,
+                          const GatePtr& gate) {
+  debts_[node]->ask({.script = &script,
+                     .words = std::move(words),
+                     .until = BootClock::now() + within,
+                     .gate = gate});
 }
 
 // Not Server::run: a script that the server does not know is sent again in full, and so comes after

@@ -101,6 +101,11 @@ class RedlockGroup {
   void tell(std::size_t node, const Script& script, Words words, Duration within,
             const GatePtr& gate);
 
+  /// The same, again and again until the node has done it, or the time is over. For what takes something
+  /// away: left on one node after the other, it would be in everybody's way.
+  void insist(std::size_t node, const Script& script, Words words, Duration within,
+              const GatePtr& gate);
+
   /// A claim's words for a node. `extra` is what Redlock's scripts find in ARGV[5].
   [[nodiscard]] Words words(std::size_t node, const Claim& claim, bool queue,
                             const std::string& extra) const;
@@ -110,6 +115,7 @@ class RedlockGroup {
 
  private:
   class Poll;
+  class Debts;
 
   void run(std::size_t node, const Script& script, Words words, Call how, const GatePtr& gate,
            Server::Then then);
@@ -117,6 +123,7 @@ class RedlockGroup {
   KeyNames names_;
   Loop loop_;
   std::vector<std::unique_ptr<RedlockNode>> nodes_;
+  std::vector<std::shared_ptr<Debts>> debts_;  ///< of each node
   core::Keeper keeper_;  ///< the first to end: its thread uses all of the above
 };
 

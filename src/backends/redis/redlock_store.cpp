@@ -137,6 +137,11 @@ class Redlock::Releasing : public std::enable_shared_from_this<Releasing> {
                   : found == Verdict::queued ? Said::queued
                                              : Said::lost;
     }
+    // A majority may have released it, and it would be in everybody's way on this node.
+    if (vote.error) {
+      store_.group_.insist(node, RedlockScripts::all().release,
+                           store_.group_.words_to_release(node, claim_), claim_.ttl, nullptr);
+    }
     votes_.set(node, std::move(vote));
     if (over_) return;
     auto answer = decide();
