@@ -14,11 +14,13 @@ class Replicas : public RedisTest {
   [[nodiscard]] std::unique_ptr<servers::RedisServer> replica() {
     auto made = std::make_unique<servers::RedisServer>(
         std::vector<std::string>{"--replicaof", "127.0.0.1 " + std::to_string(server().port())});
-    // The stream of commands may begin a second after all that was there was copied.
-    EXPECT_TRUE(eventually([&] {
-      console()("PUBLISH nobody nothing");
-      return console()("WAIT 1 100") == "1" && server().is_copied_to(1);
-    }));
+    // What was there is copied first. The stream of commands that follow may begin a second later.
+    const auto copies = [&] {
+      console()("SET probe something PX 1000");
+      return console()("WAIT 1 100") == "1";
+    };
+    EXPECT_TRUE(eventually(copies));
+    EXPECT_TRUE(eventually(copies));
     return made;
   }
 };
