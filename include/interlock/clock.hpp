@@ -29,6 +29,11 @@ struct BootClock {
 
 using TimePoint = BootClock::time_point;
 
+/// `from + by`; for a duration without an end, such as Duration::max(), the end of time.
+constexpr TimePoint later(TimePoint from, Duration by) noexcept {
+  return by > Duration::zero() && from > TimePoint::max() - by ? TimePoint::max() : from + by;
+}
+
 class Clock;
 
 /// One event that a thread can sleep on. `set` wakes the sleeper, or the next one to come: a set

@@ -45,7 +45,7 @@ struct ElectionOptions {
   /// Once for each on_gain.
   std::function<void(const std::string& why)> on_loss{};
 
-  /// How often observers look at the store.
+  /// How often observers look at the store: from a millisecond to a day.
   Duration look_every = std::chrono::seconds(1);
 };
 

@@ -14,6 +14,9 @@ constexpr Duration kFairChance = std::chrono::milliseconds(250);
 // Nobody asks more often than this, whatever the store suggests.
 constexpr Duration kSoonest = std::chrono::milliseconds(1);
 
+// Longer pauses are all alike.
+constexpr Duration kLongestDelay = std::chrono::hours(24 * 365);
+
 }  // namespace
 
 Acquisition::Step Acquisition::start(TimePoint now) {
@@ -25,7 +28,8 @@ Acquisition::Step Acquisition::ask(TimePoint now) {
   phase_ = Phase::asking;
   woken_ = false;
   look_at_ = TimePoint::max();
-  call_deadline_ = std::min(now + plan_.call_timeout, plan_.deadline.value_or(TimePoint::max()));
+  call_deadline_ =
+      std::min(later(now, plan_.call_timeout), plan_.deadline.value_or(TimePoint::max()));
   ++attempts_;
   return {.ask = true, .call = attempts_, .call_deadline = call_deadline_};
 }
@@ -57,8 +61,9 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
       place_ = answer.place;
       if (woken_) return ask(now);
       phase_ = Phase::waiting;
-      look_at_ = now + std::max(kSoonest, std::min(plan_.heartbeat,
-                                                   answer.look_again.value_or(plan_.heartbeat)));
+      look_at_ = later(
+          now, std::max(kSoonest,
+                        std::min(plan_.heartbeat, answer.look_again.value_or(plan_.heartbeat))));
       return {};
     case Verdict::busy:
       place_.reset();
@@ -105,8 +110,9 @@ Acquisition::Step Acquisition::no_answer(TimePoint now, Error why) {
 Acquisition::Step Acquisition::pause(TimePoint now, const Retry& policy, int failed) {
   phase_ = Phase::pausing;
   std::uniform_real_distribution<double> shorter(1.0 - std::clamp(policy.jitter, 0.0, 1.0), 1.0);
-  const auto delay = static_cast<double>(policy.delay(failed).count()) * shorter(random_);
-  look_at_ = now + std::max(kSoonest, Duration(static_cast<Duration::rep>(delay)));
+  const auto longest = std::min<Duration>(policy.delay(failed), kLongestDelay);
+  const auto delay = static_cast<double>(longest.count()) * shorter(random_);
+  look_at_ = later(now, std::max(kSoonest, Duration(static_cast<Duration::rep>(delay))));
   return {};
 }
 

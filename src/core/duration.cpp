@@ -1,5 +1,6 @@
 #include "interlock/duration.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -61,7 +62,8 @@ Duration parse_duration(std::string_view text) {
 }
 
 std::string format_duration(Duration value) {
-  if (value < Duration::zero()) return std::string("-").append(format_duration(-value));
+  if (value < Duration::zero())
+    return std::string("-").append(format_duration(-std::max(value, -Duration::max())));
   using namespace std::chrono;
   const auto number = [](double n, const char* unit) {
     std::array<char, 32> text{};
@@ -92,10 +94,12 @@ std::string format_duration(Duration value) {
 }
 
 Duration Retry::delay(int failed_tries) const noexcept {
+  if (first <= Duration::zero()) return Duration::zero();
   const double factor = std::pow(multiplier, std::max(0, failed_tries - 1));
   const double delay = static_cast<double>(first.count()) * factor;
-  return delay >= static_cast<double>(max.count()) ? max
-                                                   : Duration(static_cast<Duration::rep>(delay));
+  // Also if it is no number at all.
+  if (!(delay < static_cast<double>(max.count()))) return max;
+  return Duration(static_cast<Duration::rep>(delay));
 }
 
 Duration Traits::drift(Duration ttl) const noexcept {

@@ -242,9 +242,9 @@ std::optional<Brought> wait_for(Engine& engine, TimePoint deadline, const Send& 
 
 Snapshot Engine::inspect(const Query& query) {
   check_not_forked();
-  auto snapshot = wait_for<Snapshot>(
-      *this, now() + traits_.call_timeout,
-      [&](Call how, Report report) { backend_->inspect(query, how, std::move(report)); });
+  auto snapshot = wait_for<Snapshot>(*this, call_deadline(), [&](Call how, Report report) {
+    backend_->inspect(query, how, std::move(report));
+  });
   if (!snapshot) {
     snapshot.emplace();
     snapshot->why.emplace(Errc::unreachable,
@@ -295,11 +295,11 @@ Lease Engine::adopt(std::string_view text, bool renew) {
                     .priority = 0,
                     .who = what->who};
   if (!whole) {  // a claim is all or nothing
-    (void)release_and_wait(claim, now() + traits_.call_timeout);
+    (void)release_and_wait(claim, call_deadline());
     throw gone("some of the detached lease was taken away, so the rest of it was given back");
   }
   const auto sent = now();
-  auto answer = renew_and_wait(claim, sent + traits_.call_timeout);
+  auto answer = renew_and_wait(claim, call_deadline());
   if (answer.verdict == Verdict::unknown) throw answer.why->about(what->resource);
   if (answer.verdict != Verdict::granted) throw gone("the detached lease has ended");
   observe({.event = Event::adopted, .claim = claim, .resource = what->resource});
@@ -338,7 +338,7 @@ bool Engine::evict(std::string_view resource, const Owner& owner) {
     }
   }
   normalize(claim.parts, false);
-  const auto answer = release_and_wait(claim, now() + traits_.call_timeout);
+  const auto answer = release_and_wait(claim, call_deadline());
   if (answer.verdict == Verdict::unknown) throw answer.why->about(std::string(resource));
   if (answer.verdict == Verdict::lost) return false;
   wake(owner);  // it may be this client's own, of which no store tells
@@ -467,7 +467,7 @@ void Engine::at_exit() noexcept {
       if (auto waiter = weak.lock()) everybody.push_back(std::move(waiter));
     }
   }
-  const auto deadline = now() + options_.release_timeout;
+  const auto deadline = later(now(), options_.release_timeout);
   for (const auto& listener : everybody) listener->leave(deadline);
   // What the store's libraries need may go at any moment now.
   keeper_.stop();

@@ -79,6 +79,10 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   [[nodiscard]] Keeper& keeper() noexcept { return keeper_; }
   [[nodiscard]] const std::shared_ptr<Clock>& clock() const noexcept { return clock_; }
   [[nodiscard]] TimePoint now() const noexcept { return clock_->now(); }
+  /// Of a call that begins now.
+  [[nodiscard]] TimePoint call_deadline() const noexcept {
+    return later(now(), traits_.call_timeout);
+  }
   [[nodiscard]] const ClientOptions& options() const noexcept { return options_; }
 
   /// This is a forked child, and the engine its parent's: touch nothing.

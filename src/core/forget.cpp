@@ -27,7 +27,7 @@ Forget::Forget(std::shared_ptr<Engine> engine, std::vector<Claim> claims, Done d
       claims_(std::move(claims)),
       done_(std::move(done)),
       // The last message of this owner may still be on its way.
-      until_(engine_->now() + longest_ttl(claims_) + engine_->traits().call_timeout) {}
+      until_(later(engine_->call_deadline(), longest_ttl(claims_))) {}
 
 void Forget::start() { due(engine_->now()); }
 
@@ -50,8 +50,8 @@ void Forget::ask(std::size_t which, TimePoint now) {
   ++maybe_done_;
   // If no answer comes, this is when to ask again.
   engine_->keeper().schedule(shared_from_this(),
-                             now + engine_->traits().call_timeout + Retry::standard().delay(tries));
-  engine_->backend().release(claims_[which], {.deadline = now + engine_->traits().call_timeout},
+                             later(engine_->call_deadline(), Retry::standard().delay(tries)));
+  engine_->backend().release(claims_[which], {.deadline = engine_->call_deadline()},
                              [self = HeldByStore(shared_from_this()), which](const Answer& answer) {
                                self->answered(which, answer);
                              });

@@ -252,7 +252,7 @@ void Hold::take_answer(const Claim& asked, TimePoint sent, const Answer& answer,
 }
 
 void Hold::settle() {
-  const auto deadline = engine_->now() + engine_->traits().call_timeout;
+  const auto deadline = engine_->call_deadline();
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     std::unique_lock lock(mutex_);
     const auto now = engine_->now();
@@ -310,7 +310,7 @@ bool Hold::tie_to(std::optional<std::int64_t> process) {
 // With the claim as it is now, and waits for the answer. Leaves the lock unlocked.
 bool Hold::renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock) {
   const auto generation = ++generation_;  // renewals under way are of an earlier claim
-  const auto deadline = std::min(machine_.valid_until(), sent + engine_->traits().call_timeout);
+  const auto deadline = std::min(machine_.valid_until(), engine_->call_deadline());
   const auto claim = held_.claim();
   lock.unlock();
   const auto answer = engine_->renew_and_wait(claim, deadline);
@@ -391,7 +391,7 @@ LeaseState Hold::end_release(TimePoint began, const Answer& answer) {
 LeaseState Hold::release(Duration timeout, bool again) {
   const auto now = engine_->now();
   if (const auto over = begin_release(now)) return *over;
-  const auto deadline = now + timeout;
+  const auto deadline = later(now, timeout);
   auto answer = give_back(deadline);
   bool maybe_done = false;
   // A failover takes a few seconds; without a release, the next one would wait for the TTL.
@@ -454,7 +454,7 @@ LeaseState Hold::release(const std::vector<std::string>& names) {
     fences_ = std::move(fences);
     ++generation_;
   }
-  const auto deadline = engine_->now() + engine_->traits().call_timeout;
+  const auto deadline = engine_->call_deadline();
   auto answer = engine_->release_and_wait(given, deadline);
   if (answer.verdict == Verdict::unknown) {
     engine_->forget({given});
@@ -552,7 +552,7 @@ std::string Hold::detach() {
     // A renewal by this process would tie it to the process again.
     machine_.stop_renewing();
     ++generation_;
-    deadline = std::min(machine_.valid_until(), now + engine_->traits().call_timeout);
+    deadline = std::min(machine_.valid_until(), engine_->call_deadline());
   }
   const auto answer = engine_->renew_and_wait(claim, deadline);
   std::unique_lock lock(mutex_);
@@ -560,7 +560,13 @@ std::string Hold::detach() {
     perform(machine_.taken(engine_->now()), lock);
     throw lost_error();
   }
-  if (answer.verdict == Verdict::unknown) throw answer.why->about(resource());
+  if (answer.verdict == Verdict::unknown) {
+    // It is held on, and by this process: the next renewal says so.
+    const auto now = engine_->now();
+    machine_.go_on_renewing(now);
+    perform(machine_.tick(now), lock);
+    throw answer.why->about(resource());
+  }
   released_ = true;
   machine_.end(LeaseState::released);
   lock.unlock();

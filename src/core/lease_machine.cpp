@@ -26,7 +26,7 @@ LeaseMachine::LeaseMachine(Plan plan, TimePoint sent, TimePoint now)
 
 LeaseMachine::Step LeaseMachine::tick(TimePoint now) {
   if (state_ != LeaseState::held) return {};
-  const bool held_too_long = plan_.max_hold && now >= acquired_ + *plan_.max_hold;
+  const bool held_too_long = plan_.max_hold && now >= later(acquired_, *plan_.max_hold);
   if (now >= valid_until_) {
     if (held_too_long) {
       return lose("it was held longer than max_hold, " + format_duration(*plan_.max_hold), false);
@@ -45,7 +45,7 @@ LeaseMachine::Step LeaseMachine::tick(TimePoint now) {
 LeaseMachine::Step LeaseMachine::renew_now(TimePoint now) {
   // If no answer comes, ask once more: renewing twice does no harm.
   if (renew_at_ != TimePoint::max()) renew_at_ = now + plan_.ttl / 6;
-  return {.renew = true, .call_deadline = std::min(valid_until_, now + plan_.call_timeout)};
+  return {.renew = true, .call_deadline = std::min(valid_until_, later(now, plan_.call_timeout))};
 }
 
 LeaseMachine::Step LeaseMachine::renewed(TimePoint now, TimePoint sent, Duration ttl,
@@ -82,6 +82,10 @@ LeaseMachine::Step LeaseMachine::lose(std::string reason, bool forget) {
 }
 
 void LeaseMachine::stop_renewing() { renew_at_ = TimePoint::max(); }
+
+void LeaseMachine::go_on_renewing(TimePoint now) {
+  if (plan_.renew) renew_at_ = now;
+}
 
 void LeaseMachine::end(LeaseState how, std::string reason) {
   if (state_ != LeaseState::held) return;

@@ -57,6 +57,8 @@ class LeaseMachine {
   /// From now on renewals ask for this TTL.
   void set_ttl(Duration ttl) { plan_.ttl = ttl; }
   void stop_renewing();
+  /// As before it was stopped.
+  void go_on_renewing(TimePoint now);
   /// It ends, one way or the other, because its user ended it.
   void end(LeaseState how, std::string reason = {});
 

@@ -20,10 +20,7 @@ Acquisition::Plan make_plan(const Engine& engine, const Claim& claim, const Wait
   plan.queue = traits.queues;
   plan.one_shot = wait.limit && *wait.limit <= Duration::zero();
   plan.tries = wait.tries;
-  if (wait.limit && !plan.one_shot) {
-    const auto now = engine.now();
-    plan.deadline = *wait.limit < TimePoint::max() - now ? now + *wait.limit : TimePoint::max();
-  }
+  if (wait.limit && !plan.one_shot) plan.deadline = later(engine.now(), *wait.limit);
   plan.retry = options.retry;
   plan.heartbeat = traits.heartbeat;
   plan.call_timeout = traits.call_timeout;

@@ -40,6 +40,7 @@ Duration take_timeout(Url& url, Duration otherwise) {
     }
   }();
   if (timeout < std::chrono::milliseconds(10)) refuse_url("timeout is too short; 5s is usual");
+  if (timeout > std::chrono::hours(24)) refuse_url("timeout is too long; 5s is usual");
   return timeout;
 }
 

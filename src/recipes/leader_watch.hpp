@@ -1,6 +1,7 @@
 // Looks at the store, again and again, for those who want to know who leads.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -26,7 +27,7 @@ class LeaderWatch {
   LeaderWatch(Client client, std::string resource, Duration every, Post post)
       : client_(std::move(client)),
         resource_(std::move(resource)),
-        every_(every),
+        every_(std::clamp<Duration>(every, std::chrono::milliseconds(1), std::chrono::hours(24))),
         post_(std::move(post)) {}
   LeaderWatch(const LeaderWatch&) = delete;
   LeaderWatch& operator=(const LeaderWatch&) = delete;

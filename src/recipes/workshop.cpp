@@ -47,6 +47,7 @@ void check(const Cache& cache, const Generate& generate, const SingleFlightOptio
   refuse(!(options.early >= 0) || std::isinf(options.early), "early has to be 0 or more");
   refuse(options.refreshes < 0, "refreshes can't be negative");
   refuse(options.tell_errors_for < 0s, "tell_errors_for can't be negative");
+  refuse(options.tell_errors_for > 24h * 365, "tell_errors_for can't be more than a year");
   refuse(options.prefix.size() > 256, "the prefix has more than 256 bytes");
   if (!options.prefix.empty()) check_resource(options.prefix);
   check_ttl(options.ttl, options.prefix);

@@ -3,6 +3,7 @@
 
 #include "conformance/seam.hpp"
 #include "conformance/suite.hpp"
+#include "conformance/wire.hpp"
 
 namespace interlock::conformance {
 namespace {
@@ -133,6 +134,23 @@ TEST_P(NotDetaching, ALeaseThatCantBeDetachedSaysSoAndHoldsOn) {
   EXPECT_EQ(one.release(), LeaseState::released);
   EXPECT_EQ(several.release(), LeaseState::released);
   EXPECT_TRUE(nothing_left());
+}
+
+TEST_P(Detaching, OneThatFailsLeavesTheLeaseAsItWasAndRenewed) {
+  COVERS(Rule<7>, Rule<10>);
+  const auto wire = std::make_shared<Wire>();
+  const Client locks(std::make_unique<Wired>(store().open(), wire));
+  for (const auto fate : {Fate::fail, Fate::swallow, Fate::mute}) {
+    auto lease = Mutex(locks, "r", {.ttl = 3s}).acquire();
+    wire->set(Kind::renew, fate);
+    EXPECT_THROW(static_cast<void>(lease.detach()), Error);
+    const auto valid = lease.valid_until();
+    wire->set(Kind::renew, Fate::pass);
+    EXPECT_TRUE(eventually([&] { return lease.valid_until() > valid || !lease; }));
+    EXPECT_TRUE(lease);
+    EXPECT_EQ(look("r").holders.at(0).who, lease.who());
+    EXPECT_EQ(lease.release(), LeaseState::released);
+  }
 }
 
 }  // namespace

@@ -93,6 +93,7 @@ TEST(RedisUrls, NonsenseIsRefusedBeforeAnyConnection) {
                           "redis://[::1",
                           "redis://h?timeout=5",
                           "redis://h?timeout=1ms",
+                          "redis://h?timeout=25h",
                           "redis://h?ca=/x",
                           "redis+unix://h/x",
                           "redis+unix://",

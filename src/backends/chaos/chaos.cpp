@@ -3,6 +3,7 @@
 // What goes wrong is decided when a call comes in, by one random generator, so the same seed and
 // the same order of calls give the same faults. Late answers come from a thread of its own.
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -88,8 +89,10 @@ class Dice {
 
   Duration some_delay() {
     const std::lock_guard lock(mutex_);
-    return Duration(
-        std::uniform_int_distribution<Duration::rep>(0, options_.max_delay.count())(random_));
+    return Duration(std::uniform_int_distribution<Duration::rep>(
+        0,
+        std::clamp<Duration>(options_.max_delay, Duration::zero(), std::chrono::hours(24)).count())(
+        random_));
   }
 
  private:

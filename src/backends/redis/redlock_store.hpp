@@ -57,7 +57,8 @@ class Redlock final : public Backend {
   /// How long a node may take: a fraction of the TTL, so that one that hangs does not cost the
   /// lease.
   [[nodiscard]] Call bounded(Call call, const Claim& claim) const {
-    const auto patience = std::clamp(claim.ttl / 4, kShortestPatience, traits_.call_timeout);
+    const auto patience =
+        std::min(std::max(claim.ttl / 4, kShortestPatience), traits_.call_timeout);
     call.deadline = std::min(call.deadline, BootClock::now() + patience);
     return call;
   }

@@ -67,6 +67,11 @@ std::map<std::string, std::string> with_environment(std::map<std::string, std::s
   return headers;
 }
 
+// curl takes 0 for no limit, and the clock has an end.
+Duration within_a_day(Duration time) {
+  return std::clamp<Duration>(time, std::chrono::milliseconds(1), std::chrono::hours(24));
+}
+
 bool worth_another_try(const observe::HttpPost::Result& result) {
   return result.status == 0 || result.status == 429 || result.status == 502 ||
          result.status == 503 || result.status == 504;
@@ -78,9 +83,9 @@ Tracing::Exporter::Exporter(const TracingOptions& options)
     : service_(
           either(options.service, either(environment("OTEL_SERVICE_NAME"), "unknown_service"))),
       most_(options.queue),
-      interval_(options.interval),
-      timeout_(options.timeout),
-      linger_(options.linger),
+      interval_(within_a_day(options.interval)),
+      timeout_(within_a_day(options.timeout)),
+      linger_(within_a_day(options.linger)),
       on_failure_(options.on_failure),
       shown_(show(address(options.endpoint))),
       http_(address(options.endpoint), with_environment(options.headers)),
