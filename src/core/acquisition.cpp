@@ -38,7 +38,10 @@ Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, An
   const bool granted = answer.verdict == Verdict::granted;
   reached_ = reached_ || !answer.unsent;
   if (done()) {
-    const bool left_behind = granted || answer.verdict == Verdict::queued;
+    // In doubt it may have been done only now, after the release that cleaned up.
+    const bool in_doubt =
+        answer.verdict == Verdict::unknown && answer.why && answer.why->maybe_held();
+    const bool left_behind = granted || answer.verdict == Verdict::queued || in_doubt;
     return {.forget = left_behind && outcome_ != Outcome::granted};
   }
   // The store may still take back what a newer call was granted, and with it what this one was.

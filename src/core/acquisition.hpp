@@ -19,7 +19,8 @@
 //     pausing   | wake, or pause over                         | asking   | ask
 //     any       | an answer to an earlier call                |          |
 //     any       | deadline, cancel, or fail                   | done     | forget
-//     done      | a late granted or queued, if it failed      | done     | forget
+//     done      | a late granted or queued, or one that may   | done     | forget
+//               | have been, if it failed                     |          |
 //
 // "ask" is Backend::acquire, always for the same owner: asking again settles a lost reply. "forget"
 // is Backend::release of that owner, in the background; not if no call has ever reached the store.

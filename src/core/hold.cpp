@@ -22,7 +22,9 @@ bool failed_for_now(const Answer& answer) {
 }
 
 // How soon to ask again what the store has, if no answer comes.
-Duration question_pause(Duration ttl) { return std::max<Duration>(kFirstPause, ttl / 12); }
+Duration question_pause(Duration ttl) {
+  return std::clamp<Duration>(ttl / 12, kFirstPause, std::chrono::seconds(1));
+}
 
 }  // namespace
 

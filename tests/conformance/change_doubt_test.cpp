@@ -13,7 +13,7 @@ class ChangesInDoubt : public Conformance {
     return Client(std::make_unique<Wired>(store().open(), wire_, call_timeout));
   }
   Lease take(const Client& locks, Mode mode) {
-    const RwLock lock(locks, "r", {.ttl = 30s});
+    const RwLock lock(locks, "r", {.ttl = 600s});
     return mode == Mode::shared ? lock.read() : lock.write();
   }
   static bool change(Lease& lease) {
@@ -91,7 +91,7 @@ TEST_P(ChangesInDoubt, WhileNobodyAnswersItIsHeldAndLaterItIsSettled) {
       wire_->set(Kind::acquire, Fate::pass);
       EXPECT_TRUE(eventually([&] { return another_reads(); })) << "settled in the background";
       EXPECT_FALSE(another_writes());
-      EXPECT_TRUE(lease.extend(30s));
+      EXPECT_TRUE(lease.extend(600s));
       EXPECT_EQ(look("r").holders.at(0).owner, lease.owner());
       EXPECT_EQ(look("r").holders.at(0).mode, Mode::shared);
       EXPECT_EQ(lease.release(), LeaseState::released);

@@ -2,6 +2,7 @@
 // five answers are never mistaken for each other.
 #include <atomic>
 #include <future>
+#include <optional>
 
 #include "conformance/seam.hpp"
 #include "conformance/suite.hpp"
@@ -75,6 +76,30 @@ TEST_P(Doubt, AGrantThatArrivesAfterTheCallerGaveUpIsGivenBack) {
   EXPECT_EQ(waiting.attempt().outcome(), Outcome::cancelled);
   wire_->deliver();
   EXPECT_TRUE(eventually([&] { return nothing_left(); }));
+}
+
+TEST_P(Doubt, WhatIsDoneAfterItsCallerWasToldUnreachableIsGivenBack) {
+  COVERS(Rule<9>, Rule<10>);
+  const auto locks = wired(100ms);
+  for (const bool taken : {false, true}) {
+    for (const auto fate : {Fate::late, Fate::late_swallow}) {
+      std::optional<Lease> other;
+      if (taken) other = Mutex(client(), "r").acquire();
+      const auto releases = wire_->calls(Kind::release);
+      wire_->set(Kind::acquire, fate);
+      const Options lasting{.ttl = 600s, .retry = Retry::none()};
+      EXPECT_THROW(static_cast<void>(Mutex(locks, "r", lasting).acquire()), Error);
+      // It is cleaned up, and then it arrives.
+      ASSERT_TRUE(eventually([&] { return wire_->calls(Kind::release) > releases; }));
+      wire_->set(Kind::acquire, Fate::pass);
+      wire_->deliver();
+      EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
+      if (other) {
+        EXPECT_EQ(other->release(), LeaseState::released);
+      }
+      EXPECT_TRUE(eventually([&] { return nothing_left(); }));
+    }
+  }
 }
 
 TEST_P(Doubt, AGrantWhoseReplyNeverCameIsGivenBack) {

@@ -18,13 +18,14 @@ namespace interlock::conformance {
 enum class Kind { acquire, renew, release, inspect };
 
 enum class Fate {
-  pass,     ///< nothing happens to it
-  fail,     ///< does not reach the store: unreachable
-  swallow,  ///< is done, and the answer is lost: unreachable, in doubt
-  silence,  ///< does not reach the store, and nobody answers
-  mute,     ///< is done, and nobody answers
-  hold,     ///< is done, and the answer waits for deliver()
-  late,     ///< waits for deliver() on its way to the store
+  pass,          ///< nothing happens to it
+  fail,          ///< does not reach the store: unreachable
+  swallow,       ///< is done, and the answer is lost: unreachable, in doubt
+  silence,       ///< does not reach the store, and nobody answers
+  mute,          ///< is done, and nobody answers
+  hold,          ///< is done, and the answer waits for deliver()
+  late,          ///< waits for deliver() on its way to the store
+  late_swallow,  ///< the same, and then its answer is lost
 };
 
 /// What happens to the calls, and what did. Shared by a test and its client; thread-safe.
@@ -183,6 +184,10 @@ class Wired final : public Backend {
       case Fate::hold:
         return send([wire = wire_, reply = std::move(reply)](const Answer& answer) {
           wire->keep([reply, answer] { reply(answer); });
+        });
+      case Fate::late_swallow:
+        return wire_->keep([send, reply, why = error(true)] {
+          send([reply, why](const Answer&) { reply(Answer::failed(why)); });
         });
       case Fate::late:
         return wire_->keep([send, reply] { send(reply); });
