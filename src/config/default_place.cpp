@@ -63,6 +63,16 @@ bool is_ours(const std::string& url) {
          S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
 }
 
+std::string held_in(const std::string& former, const ResourceState& resource) {
+  const auto pid = resource.holders.front().who.pid;
+  return "'" + resource.resource + "' is held by " +
+         (pid == 0 ? "a token" : "process " + std::to_string(pid)) + " in " + former +
+         ", where earlier builds keep their locks, and the two places don't exclude each other; "
+         "wait "
+         "until nobody holds a lock there (interlock list --url " +
+         former + "), or use that place with INTERLOCK_URL=" + former;
+}
+
 }  // namespace
 
 void check_default_place(std::string_view url) {
@@ -78,15 +88,7 @@ void check_default_place(std::string_view url) {
   const auto former = former_place();
   if (former == url || !is_ours(former)) return;
   for (const auto& resource : Client(stores::open(former)).inspect().resources) {
-    if (resource.holders.empty()) continue;
-    const auto& holder = resource.holders.front();
-    throw Error(Errc::refused,
-                "'" + resource.resource + "' is held by process " + std::to_string(holder.who.pid) +
-                    " in " + former +
-                    ", where earlier builds keep their locks, and the two places don't exclude "
-                    "each other; wait until nobody holds a lock there (interlock list --url " +
-                    former + "), or use that place with INTERLOCK_URL=" + former,
-                where);
+    if (!resource.holders.empty()) throw Error(Errc::refused, held_in(former, resource), where);
   }
 }
 

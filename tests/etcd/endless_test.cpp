@@ -79,7 +79,7 @@ TEST_P(Endless, AnswerIsAnErrorInTimeAndLittleMemory) {
   constexpr std::size_t kMebibyte = std::size_t{1} << 20U;
   const Talker talker(repeated(what.element, kMebibyte / what.element.size()), what.mebibytes);
   const auto usage = servers::measure({INTERLOCK_BIN, "--url", "etcd://" + talker.address(), "run",
-                                       "-w", "2s", "job", "--", "true"});
+                                       "-w", "1s", "job", "--", "true"});
   EXPECT_EQ(usage.status, 69) << usage.output;
   EXPECT_NE(usage.output.find(talker.address()), std::string::npos) << usage.output;
   EXPECT_LT(usage.took, 10s);

@@ -42,7 +42,7 @@ TEST_P(Endless, AnswerIsAnErrorInTimeAndLittleMemory) {
   const auto usage =
       servers::measure({INTERLOCK_BIN, "--url",
                         "postgres://postgres@" + server.address() + "/postgres?sslmode=disable",
-                        "run", "-w", "2s", "job", "--", "true"});
+                        "run", "-w", "1s", "job", "--", "true"});
   EXPECT_EQ(usage.status, 69) << usage.output;
   EXPECT_NE(usage.output.find(server.address()), std::string::npos) << usage.output;
   EXPECT_LT(usage.took, 10s);

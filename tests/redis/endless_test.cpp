@@ -25,7 +25,7 @@ TEST_P(Endless, AnswerIsAnErrorInTimeAndLittleMemory) {
   const EndlessServer server({what.answer}, what.more);
   const auto usage =
       servers::measure({INTERLOCK_BIN, "--url", what.scheme + server.address() + what.rest, "run",
-                        "-w", "2s", "job", "--", "true"});
+                        "-w", "1s", "job", "--", "true"});
   EXPECT_EQ(usage.status, 69) << usage.output;
   EXPECT_NE(usage.output.find(server.address()), std::string::npos) << usage.output;
   EXPECT_LT(usage.took, 10s);

@@ -63,7 +63,7 @@ Answer held_in_other_mode(std::string_view words, const Claim& claim, const std:
   const auto pid = std::string(next_word(words));
   return Answer::failed(
       {Errc::refused,
-       "process " + pid + " on " + std::string(words) +
+       (pid == "0" ? "a token" : "process " + pid) + " on " + std::string(words) +
            " holds it in the other mode of this store, and ?mode=advisory (the default) and "
            "?mode=lease don't wait for each other; use one mode for all that lock this name",
        {.resource = asked.resource, .node = node, .maybe_held = false}});

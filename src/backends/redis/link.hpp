@@ -135,8 +135,8 @@ class Link final : public io::Connection {
   std::size_t answered_ = 0;  ///< of the greetings
   bool opened_ = false;       ///< the socket is connected
   std::string stamp_;
-  std::string end_;       ///< the command that ends this connection from another one
-  std::string end_last_;  ///< the same for the one before, if requests are in doubt on it
+  std::string end_;               ///< the command that ends this connection from another one
+  std::string end_last_;          ///< the same for the one before, if requests are in doubt on it
   std::uint64_t connection_ = 0;  ///< how many there were
   TimePoint opening_until_{};
   std::deque<Request> waiting_;

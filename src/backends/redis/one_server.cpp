@@ -41,7 +41,7 @@ void warn_of(const std::vector<std::string>& risks, const std::string& node, con
 }
 
 OneServer::OneServer(Loop& loop, ClaimStyle style, std::string where, const Endpoint& endpoint,
-                     const Access& access, WakeSink wake, Server::Kind kind)
+                     const Access& access, WakeSink wake, const Server::Kind& kind)
     : style_(std::move(style)),
       server_(std::make_shared<Server>(loop, std::move(where), endpoint, access, style_.channel,
                                        std::move(wake), kind)),
@@ -49,9 +49,9 @@ OneServer::OneServer(Loop& loop, ClaimStyle style, std::string where, const Endp
 
 OneServer::OneServer(Loop& loop, const KeyNames& names, const std::string& where,
                      const Endpoint& endpoint, const Access& access, WakeSink wake, WarnSink warn,
-                     Server::Kind kind)
+                     const Server::Kind& kind)
     : OneServer(loop, {.fence = names.fence(), .channel = fresh_channel(names)}, where, endpoint,
-                access, std::move(wake), std::move(kind)) {
+                access, std::move(wake), kind) {
   server_->on_facts(
       [warn = std::move(warn), where, matter = min_replicas() == 0](const Server::Facts& facts) {
         warn_of(risks_of(facts, matter), where, warn);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "backends/redis/replica_wait.hpp"
@@ -37,7 +38,7 @@ class Realm {
   /// ReplicaWait::confirm, if that is more than none.
   virtual void confirm(const Claim& /*claim*/, const MakeWords& /*renewal*/, Duration /*patience*/,
                        Call /*how*/, ReplicaWait::Then then) {
-    then(0, std::nullopt);
+    std::exchange(then, {})(0, std::nullopt);
   }
 
   /// All servers that have keys of ours.
@@ -49,7 +50,7 @@ class Realm {
 class OneServer : public Realm {
  public:
   OneServer(Loop& loop, const KeyNames& names, const std::string& where, const Endpoint& endpoint,
-            const Access& access, WakeSink wake, WarnSink warn, Server::Kind kind);
+            const Access& access, WakeSink wake, WarnSink warn, const Server::Kind& kind);
 
   void run(std::uint16_t slot, const Script& script, const MakeWords& words, Call how,
            Server::Then then) override;
@@ -62,7 +63,7 @@ class OneServer : public Realm {
  protected:
   /// Without a look at how the server is set up.
   OneServer(Loop& loop, ClaimStyle style, std::string where, const Endpoint& endpoint,
-            const Access& access, WakeSink wake, Server::Kind kind);
+            const Access& access, WakeSink wake, const Server::Kind& kind);
   [[nodiscard]] const std::shared_ptr<Server>& server() const noexcept { return server_; }
   [[nodiscard]] const ClaimStyle& style() const noexcept { return style_; }
 

@@ -37,10 +37,6 @@ std::string end_of(const redisReply& info) {
   return command({"CLIENT", "KILL", "ID", id, "ADDR", address});
 }
 
-}  // namespace
-
-namespace {
-
 // WAIT for nobody answers at once, if there is such a command and we may give it.
 Link::Greeting knows_wait(const std::string& node) {
   return {.bytes = command({"WAIT", "0", "1"}),

@@ -35,7 +35,11 @@ class Store::Fences {
 class Store::Sequence : public std::enable_shared_from_this<Sequence> {
  public:
   Sequence(Store& store, const Claim& claim, std::vector<PiecePtr> pieces, Reply reply)
-      : store_(store), claim_(claim), pieces_(std::move(pieces)), reply_(std::move(reply)) {}
+      : store_(store),
+        claim_(claim),
+        pieces_(std::move(pieces)),
+        reply_(std::move(reply)),
+        call_(store.begin(claim.owner)) {}
 
   void next() {
     store_.acquire_piece(pieces_[at_], [self = shared_from_this()](Answer answer) {
@@ -55,24 +59,33 @@ class Store::Sequence : public std::enable_shared_from_this<Sequence> {
       answer.partly = answer.verdict == Verdict::busy && at_ > 0;
     }
     answer.unsent = answer.unsent && at_ == 0;
-    reply_(std::move(answer));
+    finish(std::move(answer));
   }
 
-  void give_back(Answer answer) {
-    if (at_ == 0) return reply_(std::move(answer));
-    --at_;
-    store_.run(Scripts::all().release, pieces_[at_],
-               [self = shared_from_this(), answer = std::move(answer)](const Answer& released) {
-                 // In doubt whether it went: then so is everything, and the core cleans up.
-                 if (released.verdict == Verdict::unknown) return self->reply_(released);
-                 self->give_back(answer);
-               });
+  void give_back(const Answer& answer) {
+    const bool goes_on =
+        at_ > 0 &&
+        store_.release_if_latest(pieces_[at_ - 1], call_,
+                                 [self = shared_from_this(), answer](const Answer& released) {
+                                   // In doubt whether it went: then so is everything, and the core cleans up.
+                                   if (released.verdict == Verdict::unknown)
+                                     return self->finish(released);
+                                   --self->at_;
+                                   self->give_back(answer);
+                                 });
+    if (!goes_on) finish(answer);
+  }
+
+  void finish(Answer answer) {
+    store_.end(claim_.owner, call_);
+    reply_(std::move(answer));
   }
 
   Store& store_;
   const Claim claim_;
   const std::vector<PiecePtr> pieces_;
   const Reply reply_;
+  const std::uint64_t call_;
   std::size_t at_ = 0;
   Fences fences_;
 };
@@ -165,14 +178,12 @@ void Store::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
 
 void Store::acquire_piece(const PiecePtr& piece, Reply reply) {
   const bool confirms = needs_replicas(piece->claim);
-  const auto call = confirms ? begin_confirming(piece->claim.owner) : 0;
+  const auto call = confirms ? begin(piece->claim.owner) : 0;
   run(Scripts::all().acquire, piece,
       [this, piece, confirms, call, reply = std::move(reply)](Answer answer) {
-        if (confirms) {
-          if (answer.verdict == Verdict::granted) return confirm(piece, call, answer, reply);
-          const std::lock_guard lock(mutex_);
-          (void)end_confirming(piece->claim.owner, call);
-        }
+        if (confirms && answer.verdict == Verdict::granted)
+          return confirm(piece, call, answer, reply);
+        if (confirms) end(piece->claim.owner, call);
         // The first ones of a client to wait: what was published until we listen reached nobody.
         if (answer.verdict == Verdict::queued)
           realm_->listen(piece->slot, [this, piece] { common_->sink(piece->claim.owner); });
@@ -189,15 +200,29 @@ bool Store::needs_replicas(const Claim& claim) const {
   return excludes && realm_->min_replicas() > 0;
 }
 
-std::uint64_t Store::begin_confirming(const Owner& owner) {
+std::uint64_t Store::begin(const Owner& owner) {
   const std::lock_guard lock(mutex_);
-  return confirming_[owner] = ++calls_;
+  return latest_[owner] = ++calls_;
 }
 
-bool Store::end_confirming(const Owner& owner, std::uint64_t call) {
-  const auto it = confirming_.find(owner);
-  if (it == confirming_.end() || it->second != call) return false;
-  confirming_.erase(it);
+void Store::end(const Owner& owner, std::uint64_t call) {
+  const std::lock_guard lock(mutex_);
+  const auto it = latest_.find(owner);
+  if (it != latest_.end() && it->second == call) latest_.erase(it);
+}
+
+bool Store::release_if_latest(const PiecePtr& piece, std::uint64_t call, Reply reply) {
+  // Under the lock, so that no newer call is sent ahead of it. What comes of it is told without.
+  const std::lock_guard lock(mutex_);
+  const auto it = latest_.find(piece->claim.owner);
+  if (it == latest_.end() || it->second != call) return false;
+  run(Scripts::all().release, piece, [this, reply = std::move(reply)](const Answer& answer) {
+    common_->loop.io::Loop::post(
+        [reply, answer](TimePoint, Finished& finished) {
+          finished.list.emplace_back([reply, answer] { reply(answer); });
+        },
+        false);
+  });
   return true;
 }
 
@@ -214,32 +239,31 @@ void Store::confirm(const PiecePtr& piece, std::uint64_t call, const Answer& ans
       piece->claim, renewal, patience, piece->call,
       [this, piece, call, answer, reply](std::int64_t got, const std::optional<Error>& failed) {
         const auto wanted = realm_->min_replicas();
-        std::unique_lock lock(mutex_);
-        const bool latest = end_confirming(piece->claim.owner, call);
+        const auto& claim = piece->claim;
         if (!failed && got >= wanted) {
-          lock.unlock();
+          end(claim.owner, call);
           return reply(answer);
         }
-        const auto why = failed.value_or(
-            Error(Errc::unreachable, std::to_string(got) + " of " + std::to_string(wanted) +
-                                         " replicas confirmed it, so it was given back",
-                  {.resource = {}, .node = traits_.where, .maybe_held = true}));
-        // A newer call has taken it over, and would lose it; or it took over from a hold, and stays in
-        // doubt.
-        if (!latest || !piece->claim.instead_of.empty()) {
-          lock.unlock();
-          return reply(Answer::failed(why));
+        const auto why =
+            failed.value_or(Error(Errc::unreachable,
+                                  std::to_string(got) + " of " + std::to_string(wanted) +
+                                      " replicas confirmed it, so it was given back",
+                                  {.resource = {}, .node = traits_.where, .maybe_held = true}));
+        const auto undone = [this, piece, call, reply, why](const Answer& released) {
+          end(piece->claim.owner, call);
+          auto failure = Answer::failed({why.errc(),
+                                         why.message(),
+                                         {.resource = {},
+                                          .node = traits_.where,
+                                          .maybe_held = released.verdict == Verdict::unknown}});
+          failure.undone = true;
+          reply(std::move(failure));
+        };
+        // What took over from a hold stays in doubt.
+        if (!claim.instead_of.empty() || !release_if_latest(piece, call, undone)) {
+          end(claim.owner, call);
+          reply(Answer::failed(why));
         }
-        // With the lock, so that no newer call gets ahead of it.
-        run(Scripts::all().release, piece, [this, reply, why](const Answer& released) {
-          auto undone = Answer::failed({why.errc(),
-                                        why.message(),
-                                        {.resource = {},
-                                         .node = traits_.where,
-                                         .maybe_held = released.verdict == Verdict::unknown}});
-          undone.undone = true;
-          reply(std::move(undone));
-        });
       });
 }
 

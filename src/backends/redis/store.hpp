@@ -62,9 +62,11 @@ class Store final : public Backend {
   [[nodiscard]] std::vector<PiecePtr> cut(const Claim& whole, bool queue, Call call) const;
   void acquire_piece(const PiecePtr& piece, Reply reply);
   [[nodiscard]] bool needs_replicas(const Claim& claim) const;
-  /// Notes that this call asks, and that it is over. False: a newer one of the same owner has begun.
-  std::uint64_t begin_confirming(const Owner& owner);
-  bool end_confirming(const Owner& owner, std::uint64_t call);
+  /// Notes that this call asks, until it is over.
+  std::uint64_t begin(const Owner& owner);
+  void end(const Owner& owner, std::uint64_t call);
+  /// Gives a piece back, unless a newer call of the same owner has begun, which would lose it: then false.
+  bool release_if_latest(const PiecePtr& piece, std::uint64_t call, Reply reply);
   /// Waits for the replicas. If too few of them have the grant, gives it back; but not one that took
   /// over from a hold: that stays in doubt.
   void confirm(const PiecePtr& piece, std::uint64_t call, const Answer& answer, const Reply& reply);
@@ -77,8 +79,8 @@ class Store final : public Backend {
   std::unique_ptr<Common> common_;
   std::unique_ptr<Realm> realm_;
   std::mutex mutex_;
-  /// The latest call of each owner whose grant replicas have to confirm.
-  std::unordered_map<Owner, std::uint64_t> confirming_;
+  /// The latest call of each owner, of those that may have to give back what they were granted.
+  std::unordered_map<Owner, std::uint64_t> latest_;
   std::uint64_t calls_ = 0;
 };
 
