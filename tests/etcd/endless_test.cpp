@@ -64,6 +64,20 @@ std::string field(int number, const std::string& body) {
   return {std::string{static_cast<char>(number << 3 | 2), static_cast<char>(body.size())} + body};
 }
 
+// Expected: an error in time, and no crash.
+TEST(Hostile, AnswersThatDoNotFitAreAnError) {
+  const std::string succeeded("\x10\x01", 2);
+  for (const auto& answer :
+       {std::string(), succeeded, field(3, ""), field(3, field(1, "")), field(3, field(4, "")),
+        succeeded + field(3, field(3, "")) + field(3, field(4, ""))}) {
+    const Talker talker(answer, answer.empty() ? 0 : 1);
+    const auto usage = servers::measure({INTERLOCK_BIN, "--url", "etcd://" + talker.address(),
+                                         "run", "-w", "300ms", "job", "--", "true"});
+    EXPECT_EQ(usage.status, 69) << usage.output;
+    EXPECT_LT(usage.took, 10s);
+  }
+}
+
 struct Case {
   const char* name;
   std::string element;

@@ -95,6 +95,33 @@ bool wants_new_token(const grpc::Status& status) {
          says(status, "revision of auth store is old");
 }
 
+// Everything after this relies on an answer to each operation, of its kind.
+bool fits(const google::protobuf::RepeatedPtrField<wire::RequestOp>& asked,
+          const google::protobuf::RepeatedPtrField<wire::ResponseOp>& answered);
+
+bool fits(const wire::TxnRequest& request, const wire::TxnResponse& response) {
+  return fits(response.succeeded() ? request.success() : request.failure(), response.responses());
+}
+
+bool fits(const google::protobuf::RepeatedPtrField<wire::RequestOp>& asked,
+          const google::protobuf::RepeatedPtrField<wire::ResponseOp>& answered) {
+  return std::equal(asked.begin(), asked.end(), answered.begin(), answered.end(),
+                    [](const wire::RequestOp& request, const wire::ResponseOp& response) {
+                      if (request.has_request_txn()) {
+                        return response.has_response_txn() &&
+                               fits(request.request_txn(), response.response_txn());
+                      }
+                      return request.has_request_range() == response.has_response_range() &&
+                             request.has_request_delete_range() ==
+                                 response.has_response_delete_range();
+                    });
+}
+
+template <class Request, class Response>
+bool fits(const Request&, const Response&) {
+  return true;
+}
+
 // Another member may answer. (A silent one is a matter of time.)
 bool try_elsewhere(const grpc::Status& status) {
   if (too_long(status)) return true;
@@ -310,7 +337,7 @@ class Rpc::Impl {
   void attempt(std::shared_ptr<Job<Request, Response>> job);
   template <class Request, class Response>
   void answered(std::shared_ptr<Job<Request, Response>> job, std::size_t member,
-                const grpc::Status& status, Response response);
+                grpc::Status status, Response response);
 
   /// A connection ended, as etcd ends one now and then, and not for want of a server.
   [[nodiscard]] bool opens_again(std::size_t member, const grpc::Status& status) {
@@ -467,7 +494,9 @@ void Rpc::Impl::attempt(std::shared_ptr<Job<Request, Response>> job) {
 
 template <class Request, class Response>
 void Rpc::Impl::answered(std::shared_ptr<Job<Request, Response>> job, std::size_t member,
-                         const grpc::Status& status, Response response) {
+                         grpc::Status status, Response response) {
+  if (status.ok() && !fits(job->request, response))
+    status = {grpc::StatusCode::INTERNAL, "its answer does not fit what was asked"};
   if (status.ok()) {
     return job->then({.failure = {}, .response = std::move(response), .repeated = job->repeated},
                      job->call);
