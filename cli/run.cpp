@@ -1,8 +1,10 @@
 // interlock run: takes the lock, runs the command, gives the lock back.
 #include <sys/wait.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "command.hpp"
 #include "interlock/backend.hpp"
@@ -22,6 +24,19 @@ constexpr const char* kExamples =
     "\nExit status: the command's own (128+n if signal n ended it); 75 taken, waited too long or\n"
     "deadlock, 76 the lock was lost and the command ended, 69 no store, 64 usage, 127 no such\n"
     "command.\n";
+
+// No death of a process frees the lock any more. An answer that was lost is asked for again as long as the lease
+// is valid. False: it is lost.
+bool untie(interlock::Lease& lease) {
+  constexpr auto kPause = std::chrono::milliseconds(50);
+  for (;; std::this_thread::sleep_for(kPause)) {
+    try {
+      return lease.tie_to({});
+    } catch (const interlock::Error& error) {
+      if (!error.retryable() || !lease) throw;
+    }
+  }
+}
 
 struct Wanted {
   Common common;
@@ -153,7 +168,7 @@ int run(const Arguments& arguments) {
   if (!waited.lease) return waited.exit_status;
   auto& lease = *waited.lease;
   guardian.entrust(store_url(wanted.common), lease.token());
-  if (!lease.tie_to({})) {
+  if (!untie(lease)) {
     complain(wanted.claim.title() + ": the lock was lost before the command could start");
     return kLost;
   }

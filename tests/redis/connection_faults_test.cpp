@@ -1,6 +1,7 @@
 // The way to the server is cut, stalled, or loses things. Each test says what has to come of it.
 #include <ctime>
 
+#include "backends/redis/scripts.hpp"
 #include "redis/redis_test.hpp"
 
 namespace interlock::redis_tests {
@@ -290,6 +291,18 @@ TEST_F(ConnectionFaults, SwallowedRepliesLeaveNothingBehind) {
   }
   proxy().flow();
   EXPECT_TRUE(eventually([&] { return only_the_fence_is_left(); })) << keys();
+}
+
+// The connection is lost between the grant and the start of the command. Expected: it is asked again, and the
+// command runs.
+TEST_F(ConnectionFaults, ACommandIsRunThoughItsFirstRenewalIsLost) {
+  proxy().cut_at(Proxy::to_server, redis::Scripts::all().renew.sha1);
+  const TemporaryDirectory directory;
+  EXPECT_EQ(
+      servers::run({INTERLOCK_BIN, "--url", url(proxy()), "run", "-w", "20s", "job", "--", "true"},
+                   (directory.path() / "output").string()),
+      0);
+  EXPECT_EQ(proxy().faults(), 1);
 }
 
 // Cut again and again, under work. Expected: nobody is in twice, everybody gets in, nothing is left.
