@@ -188,9 +188,14 @@ std::string in_the_way(const interlock::Client& client, const std::vector<interl
                                     [&](const Entry& entry) { return us && entry.owner == *us; });
     const auto ahead = place == state.waiters.end() ? 0 : place - state.waiters.begin();
     if (ahead > 0) end += ", " + std::to_string(ahead) + " ahead of you";
-    const auto text = begin + describe(holder->who) + end;
+    const auto line = [&](const std::string& who) {
+      std::string all = begin;
+      all += who;
+      return all += end;
+    };
+    auto text = line(describe(holder->who));
     const int too_wide = std::max(0, width(text) - columns);
-    return too_wide == 0 ? text : begin + describe_within(holder->who, too_wide) + end;
+    return too_wide == 0 ? text : line(describe_within(holder->who, too_wide));
   }
   return {};
 }

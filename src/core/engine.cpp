@@ -438,10 +438,10 @@ void Engine::deliver(std::function<void()> callback) {
   }
 }
 
-void Engine::tell_lost(std::stop_source signal) {
+void Engine::tell_lost(const std::stop_source& signal) {
   if (!signal.stop_possible()) return;
   try {
-    losses_.post([signal]() mutable { signal.request_stop(); });
+    losses_.post([signal] { signal.request_stop(); });
   } catch (const std::system_error&) {
     signal.request_stop();  // no thread can be had: here is better than never
   }

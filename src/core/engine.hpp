@@ -122,7 +122,7 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   void deliver(std::function<void()> callback);
   /// Stops this source, and so runs users' callbacks, on a thread that does nothing else: they may
   /// lock, release, acquire, block, and end the process.
-  void tell_lost(std::stop_source signal);
+  void tell_lost(const std::stop_source& signal);
   /// Runs what may take long and must neither hold up the keeper nor wait for users' callbacks.
   void think(std::function<void()> thought) { thinker_.post(std::move(thought)); }
 

@@ -171,7 +171,7 @@ void Hold::tell_lost(std::unique_lock<std::mutex>& lock) {
   const auto claim = held_.claim();
   const auto why = lost_error();
   lock.unlock();
-  engine_->tell_lost(std::move(signal));
+  engine_->tell_lost(signal);
   observe(Event::lost, claim, engine_->now() - acquired_, &why);
 }
 

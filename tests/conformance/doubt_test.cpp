@@ -261,7 +261,7 @@ TEST_P(Doubt, AtTheSeamARenewalNeverOutrunsARelease) {
 
 TEST_P(Doubt, AReleaseThatWasDoneButNotHeardOfIsARelease) {
   COVERS(Rule<7>, Rule<10>);
-  const auto locks = wired();
+  const auto locks = wired(kPatience);
   for (const bool waits : {true, false}) {
     auto lease = Mutex(locks, "r").acquire();
     const auto lost = lease.lost();

@@ -54,7 +54,7 @@ class Store::Sequence : public std::enable_shared_from_this<Sequence> {
       if (++at_ < pieces_.size()) return next();
       answer.fences = fences_.of(claim_);
     } else if (answer.verdict == Verdict::busy && claim_.instead_of.empty()) {
-      return give_back(std::move(answer));
+      return give_back(answer);
     } else {
       answer.partly = answer.verdict == Verdict::busy && at_ > 0;
     }
