@@ -82,7 +82,7 @@ std::string format_duration(Duration value) {
     const auto text = number(count / 1e9, "s");
     return text == "60s" ? "1m" : text;
   }
-  const auto total = round<seconds>(value).count();
+  const auto total = value / seconds(1) + (value % seconds(1) >= milliseconds(500) ? 1 : 0);
   const auto h = total / 3600;
   const auto m = total / 60 % 60;
   const auto s = total % 60;
