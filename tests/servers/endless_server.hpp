@@ -2,6 +2,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -142,6 +143,14 @@ inline Usage measure(std::vector<std::string> words) {
               std::chrono::steady_clock::now() - begin),
           .peak_mebibytes = static_cast<std::size_t>(usage.ru_maxrss) / 1024,
           .output = {std::istreambuf_iterator<char>(file), {}}};
+}
+
+/// Expected of a command that waits for a second: an error that names the server, in time, and hardly any memory.
+inline void expect_refused(const Usage& usage, const std::string& address) {
+  EXPECT_EQ(usage.status, 69) << usage.output;
+  EXPECT_NE(usage.output.find(address), std::string::npos) << usage.output;
+  EXPECT_LT(usage.took, std::chrono::seconds(10));
+  EXPECT_LT(usage.peak_mebibytes, kLittleMemory) << usage.output;
 }
 
 }  // namespace interlock::servers
