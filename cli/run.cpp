@@ -25,8 +25,8 @@ constexpr const char* kExamples =
     "deadlock, 76 the lock was lost and the command ended, 69 no store, 64 usage, 127 no such\n"
     "command.\n";
 
-// No death of a process frees the lock any more. An answer that was lost is asked for again as long as the lease
-// is valid. False: it is lost.
+// From here on, the death of a process does not free the lock. If the answer is lost, asks again as long
+// as the lease is valid. False: the lease is lost.
 bool untie(interlock::Lease& lease) {
   constexpr auto kPause = std::chrono::milliseconds(50);
   for (;; std::this_thread::sleep_for(kPause)) {

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -30,8 +29,8 @@ bool is_directory(const char* path) {
   return ::stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// Decided by what the system has, and not by what this process may write: a service that may not write there gets an
-// error, and not another place.
+// Decided by what the system has, and not by what this process may write. A service that may not
+// write there gets an error, and not another place.
 const char* base() {
   // systemd-logind empties /dev/shm of other users' files when they log out.
   constexpr uid_t kLastSystemUser = 999;
@@ -68,8 +67,7 @@ std::string held_in(const std::string& former, const ResourceState& resource) {
   return "'" + resource.resource + "' is held by " +
          (pid == 0 ? "a token" : "process " + std::to_string(pid)) + " in " + former +
          ", where earlier builds keep their locks, and the two places don't exclude each other; "
-         "wait "
-         "until nobody holds a lock there (interlock list --url " +
+         "wait until nobody holds a lock there (interlock list --url " +
          former + "), or use that place with INTERLOCK_URL=" + former;
 }
 

@@ -11,14 +11,14 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-enum class Type { leaf, txn, op, range, watch };
+enum class Type { leaf, txn, op, list };
 
 // What has messages inside that count. (All others are counted as one.)
 Type type_of(Type message, int field) {
   if (message == Type::txn && field == wire::TxnResponse::kResponsesFieldNumber) return Type::op;
   if (message == Type::op && field == wire::ResponseOp::kResponseTxnFieldNumber) return Type::txn;
   if (message == Type::op && field == wire::ResponseOp::kResponseRangeFieldNumber)
-    return Type::range;
+    return Type::list;
   return Type::leaf;
 }
 
@@ -50,7 +50,7 @@ bool count(Type message, CodedInputStream& in, std::size_t& left) {
 bool has_at_most(std::size_t elements, Answered type,
                  google::protobuf::io::ZeroCopyInputStream& bytes) {
   CodedInputStream in(&bytes);
-  return count(type == Answered::txn ? Type::txn : Type::watch, in, elements);
+  return count(type == Answered::txn ? Type::txn : Type::list, in, elements);
 }
 
 }  // namespace interlock::etcd

@@ -20,9 +20,9 @@ wire::RequestOp put(std::string key, std::string value, std::int64_t lease);
 wire::RequestOp erase(std::string key);
 wire::RequestOp read(Range range);
 wire::RequestOp read(std::string key);
-/// Those that were created last, and how many there are in all.
-/// As they were at a revision; 0: as they are.
+/// The first ones by name, as they were at a revision; 0: as they are.
 wire::RequestOp read_first(Range range, std::int64_t most, std::int64_t revision);
+/// Those that were created last, and how many there are in all.
 wire::RequestOp read_last(Range range, std::int64_t most);
 
 /// The key is there since this revision; 0: it is not there.

@@ -108,8 +108,8 @@ Directory::Opened Directory::open() const {
       errno != EROFS && errno != EDQUOT) {
     throw failure("can't make " + path_of(kWakeDirectory), errno);
   }
-  // What cleans up /var/tmp (systemd-tmpfiles) leaves out a directory that is locked. Its own lock files, which are never
-  // written, look old.
+  // systemd-tmpfiles deletes old files below /var/tmp, and our lock files look old, as they are never
+  // written. It leaves out a directory that is locked.
   (void)::flock(directory.get(), LOCK_SH | LOCK_NB);
   // Without it, nobody can ring us: then waiters ask more often.
   FileDescriptor wake(
