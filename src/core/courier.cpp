@@ -1,5 +1,6 @@
 #include "core/courier.hpp"
 
+#include <algorithm>
 #include <system_error>
 
 #include "core/quiet_thread.hpp"
@@ -14,13 +15,22 @@ void Courier::end(bool drop) {
     drops_ = drops_ || drop;
     if (drops_) posted_.clear();
     // One that ends the process from a callback can't wait for itself.
-    const bool inside = std::any_of(threads_.begin(), threads_.end(), [](const std::thread& one) {
-      return one.get_id() == std::this_thread::get_id();
-    });
-    if (!inside) threads.swap(threads_);
+    if (!is_one_of_them()) threads.swap(threads_);
   }
   changed_.notify_all();
   for (auto& thread : threads) thread.join();
+}
+
+bool Courier::on_its_thread() {
+  const std::lock_guard lock(mutex_);
+  return is_one_of_them();
+}
+
+// With the mutex.
+bool Courier::is_one_of_them() const {
+  return std::any_of(threads_.begin(), threads_.end(), [](const std::thread& thread) {
+    return thread.get_id() == std::this_thread::get_id();
+  });
 }
 
 void Courier::post(std::function<void()> callback) {

@@ -1,7 +1,6 @@
 // Runs callbacks on threads of its own, which start when they are needed.
 #pragma once
 
-#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -25,16 +24,12 @@ class Courier {
   void post(std::function<void()> callback);
   /// Waits for what runs at this moment, and drops the rest and all that comes.
   void stop() { end(true); }
-  [[nodiscard]] bool on_its_thread() {
-    const std::lock_guard lock(mutex_);
-    return std::any_of(threads_.begin(), threads_.end(), [](const std::thread& thread) {
-      return thread.get_id() == std::this_thread::get_id();
-    });
-  }
+  [[nodiscard]] bool on_its_thread();
 
  private:
   void end(bool drop);
   void run();
+  [[nodiscard]] bool is_one_of_them() const;
 
   const std::size_t most_threads_;
   std::mutex mutex_;
