@@ -3,6 +3,7 @@
 
 #include <libpq-fe.h>
 #include <pwd.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -27,14 +28,25 @@ class PostgresUser {
     return words;
   }
   static void own(const std::filesystem::path& path) {
-    if (::geteuid() != 0) return;
+    if (::geteuid() == 0 && ::chown(path.c_str(), id(), static_cast<gid_t>(-1)) != 0)
+      throw std::runtime_error("can't give " + path.string() + " to the user postgres");
+  }
+  static bool owns(const std::filesystem::path& path) {
+    struct stat info {};
+    return ::stat(path.c_str(), &info) == 0 && info.st_uid == id();
+  }
+
+ private:
+  static uid_t id() {
+    if (::geteuid() != 0) return ::geteuid();
     const auto* user = ::getpwnam("postgres");
-    if (user == nullptr || ::chown(path.c_str(), user->pw_uid, user->pw_gid) != 0)
-      throw std::runtime_error("there is no user postgres to run PostgreSQL as");
+    if (user == nullptr) throw std::runtime_error("there is no user postgres to run PostgreSQL as");
+    return user->pw_uid;
   }
 };
 
-/// A database directory, made once for all servers of a test program and copied from then on.
+/// A database directory to copy for each server. `initdb` takes a second, so the first test program that needs one keeps
+/// it in the build directory, if it may write there.
 class PostgresTemplate {
  public:
   static const std::filesystem::path& directory() {
@@ -42,28 +54,52 @@ class PostgresTemplate {
     return made.path_;
   }
   static std::string program(const std::string& name) {
+    const auto newest = installation();
+    return newest.empty() ? name : (newest / "bin" / name).string();
+  }
+
+ private:
+  PostgresTemplate() : path_(kept_path()) {
+    if (PostgresUser::owns(path_)) return;
+    const auto fresh = directory_.path() / "data";
+    make(fresh);
+    // Other test programs may do the same now. The first to rename has made it.
+    const auto draft = path_.string() + "." + std::to_string(::getpid());
+    std::error_code failed;
+    if (copy(fresh, draft)) std::filesystem::rename(draft, path_, failed);
+    std::error_code ignored;
+    std::filesystem::remove_all(draft, ignored);
+    if (!PostgresUser::owns(path_)) path_ = fresh;
+  }
+
+  // Of the newest version; empty: wherever PATH leads.
+  static std::filesystem::path installation() {
     std::filesystem::path newest;
     for (const auto* root : {"/usr/lib/postgresql", "/usr/pgsql"}) {
       if (!std::filesystem::exists(root)) continue;
       for (const auto& entry : std::filesystem::directory_iterator(root)) {
-        const auto path = entry.path() / "bin" / name;
-        if (std::filesystem::exists(path)) newest = std::max(newest, path);
+        if (std::filesystem::exists(entry.path() / "bin" / "initdb"))
+          newest = std::max(newest, entry.path());
       }
     }
-    return newest.empty() ? name : newest.string();
+    return newest;
   }
-
- private:
-  PostgresTemplate() : path_(directory_.path() / "data") {
+  static std::filesystem::path kept_path() {
+    return std::string(INTERLOCK_TEST_CACHE) + "/postgres-" + installation().filename().string();
+  }
+  void make(const std::filesystem::path& path) const {
     PostgresUser::own(directory_.path());
     const auto log = (directory_.path() / "initdb.log").string();
-    if (run(PostgresUser::words({program("initdb"), "-D", path_.string(), "-U", "postgres", "-E",
+    if (run(PostgresUser::words({program("initdb"), "-D", path.string(), "-U", "postgres", "-E",
                                  "UTF8", "--no-locale", "--auth=trust", "--no-sync"}),
             log) != 0) {
       std::ifstream file(log);
       throw std::runtime_error("initdb failed: " +
                                std::string(std::istreambuf_iterator<char>(file), {}));
     }
+  }
+  [[nodiscard]] bool copy(const std::filesystem::path& from, const std::string& to) const {
+    return run({"cp", "-a", from.string(), to}, (directory_.path() / "cp.log").string()) == 0;
   }
 
   TemporaryDirectory directory_;
