@@ -21,7 +21,7 @@ SHELL := /bin/bash
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 # Most tests wait for something most of the time.
-TEST_JOBS ?= $(shell expr 2 \* $(JOBS))
+TEST_JOBS ?= $(shell expr 4 \* $(JOBS))
 
 .PHONY: all build demo test strange interop collector bench compare lint format sanitize asan tsan clang without install deps clean
 .DELETE_ON_ERROR:
@@ -107,7 +107,7 @@ FIXED_ADDRESSES = $(shell setarch --addr-no-randomize true 2>/dev/null && echo s
 asan tsan: deps
 	cmake --preset $@ --log-level=WARNING
 	cmake --build --preset $@ -j $(JOBS)
-	$(FIXED_ADDRESSES) ctest --preset $@ -j $(JOBS)
+	$(FIXED_ADDRESSES) ctest --preset $@ -j $(TEST_JOBS)
 
 clang: deps
 	@tools/deps clang
