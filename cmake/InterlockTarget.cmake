@@ -1,8 +1,30 @@
+include(CheckCXXCompilerFlag)
+include(CheckPIESupported)
+check_pie_supported()  # without this call CMake compiles for PIE, and does not link so
+check_cxx_compiler_flag(-fcf-protection INTERLOCK_HAS_CF_PROTECTION)  # x86 only
+
+# Makes memory errors harder to exploit. Debug builds and those with sanitizers have better checks.
+function(interlock_harden target)
+  set(optimised $<CONFIG:Release,RelWithDebInfo,MinSizeRel>)
+  # The compiler may have a level of its own by default, or the user's flags.
+  set(options -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -D_GLIBCXX_ASSERTIONS
+      -fstack-protector-strong -fstack-clash-protection)
+  if(INTERLOCK_HAS_CF_PROTECTION)
+    list(APPEND options -fcf-protection)
+  endif()
+  target_compile_options(${target} PRIVATE "$<${optimised}:${options}>")
+  target_link_options(${target} PRIVATE
+    "$<${optimised}:LINKER:-z,relro;LINKER:-z,now;LINKER:-z,noexecstack>")
+endfunction()
+
 # How every target of this project is compiled. A function and not an interface library, so that
 # neither the warnings nor a target for them end up in the exported package.
 function(interlock_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  if(INTERLOCK_HARDENING)
+    interlock_harden(${target})
+  endif()
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion
     # g++ 12 sees overlaps in std::string's operator+ that can't be (GCC bug 105651).
