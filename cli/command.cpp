@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "full_program.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -68,7 +69,9 @@ void Parser::read(const Arguments& given) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + " (see: interlock " + command_ + " --help)");
   }
+  check_settings_file(common);
   load_settings(common);
+  check_program(common);
   if (common.url.empty()) *given.store_set_by = common.settings.explain().front().where;
   start_logging(common.log);
 }

@@ -11,6 +11,7 @@
 #include <iostream>
 
 #include "command.hpp"
+#include "full_program.hpp"
 #include "interlock/config.hpp"
 #include "interlock/version.hpp"
 
@@ -182,7 +183,13 @@ int main(int argc, char** argv) {
   ::setenv("GRPC_VERBOSITY", "NONE", 0);  // it would tell of every connection that fails
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   try {
-    const int status = interlock_main(words);
+    const int status = [&] {
+      try {
+        return interlock_main(words);
+      } catch (const cli::NeedsFullProgram&) {
+        cli::become_full_program(words);
+      }
+    }();
     die_of_ctrl_c(status);
     if (!std::cout.flush()) {
       cli::complain("what there is to say can't be written");

@@ -5,12 +5,30 @@ include(CMakePackageConfigHelpers)
 
 get_property(libraries GLOBAL PROPERTY INTERLOCK_LIBRARIES)
 get_property(stores GLOBAL PROPERTY INTERLOCK_STORES)
-get_property(pkgconfig_modules GLOBAL PROPERTY INTERLOCK_PKGCONFIG)
-list(REMOVE_DUPLICATES pkgconfig_modules)
+get_property(components GLOBAL PROPERTY INTERLOCK_COMPONENTS)
 list(JOIN stores ", " stores_text)
 
+# A component is a part that needs libraries, in an export of its own. All others are always there.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/interlock)
-install(TARGETS ${libraries} EXPORT interlock ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set(needs "")
+set(pkgconfig_modules "")
+set(basic ${libraries})
+foreach(component IN LISTS components)
+  list(REMOVE_ITEM basic interlock_${component})
+  install(TARGETS interlock_${component} EXPORT interlock_${component}
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT interlock_${component} FILE interlock_${component}Targets.cmake
+          NAMESPACE interlock:: DESTINATION ${package_dir})
+  get_property(modules GLOBAL PROPERTY INTERLOCK_NEEDS_${component})
+  string(APPEND needs "set(interlock_${component}_needs ${modules})\n")
+  list(APPEND pkgconfig_modules ${modules})
+endforeach()
+list(REMOVE_DUPLICATES pkgconfig_modules)
+set(basic_stores ${stores})
+if(components)
+  list(REMOVE_ITEM basic_stores ${components})
+endif()
+install(TARGETS ${basic} EXPORT interlock ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/interlock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN *.hpp)
 install(EXPORT interlock FILE interlockTargets.cmake NAMESPACE interlock::
@@ -24,9 +42,14 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/interlockConfig.cmake
               ${PROJECT_BINARY_DIR}/generated/interlockConfigVersion.cmake
         DESTINATION ${package_dir})
 
-# The libraries are static, so the order matters: whoever calls comes before whoever is called.
+# The libraries are static, so the order matters: a library that calls another comes before it.
 set(pc_libraries -linterlock)
 foreach(store IN LISTS stores)
+  get_target_property(options interlock_${store} INTERFACE_LINK_OPTIONS)
+  if(options)
+    string(REPLACE "LINKER:" "-Wl," options "${options}")
+    list(APPEND pc_libraries ${options})
+  endif()
   list(APPEND pc_libraries -linterlock_${store})
 endforeach()
 if(TARGET interlock_tracing)
@@ -44,6 +67,9 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/interlock.pc
 
 if(TARGET interlock_cli)
   install(TARGETS interlock_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  if(TARGET interlock_cli_full)
+    install(TARGETS interlock_cli_full RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/interlock)
+  endif()
   install(FILES docs/man/interlock.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
   install(FILES completions/interlock.bash RENAME interlock
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions OPTIONAL)

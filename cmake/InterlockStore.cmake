@@ -17,9 +17,10 @@ endfunction()
 #
 #   DECORATOR  wraps another store, so no URL opens it and the registry leaves it out
 #   HEADERS    header-only targets that compile the store; users of the package never see them
-#   PKGCONFIG  libraries to link; the installed package and interlock.pc ask for them, too
+#   PKGCONFIG  libraries to link; the store's component of the installed package asks for them, too
 #
-# Makes interlock_<name>, alias interlock::<name>, from all *.cpp next to the calling file.
+# Makes interlock_<name>, alias interlock::<name>, from all *.cpp next to the calling file. A program that links
+# the store can open its URLs.
 function(interlock_add_store)
   cmake_parse_arguments(STORE "DECORATOR" "NAME" "HEADERS;PKGCONFIG" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
@@ -33,30 +34,42 @@ function(interlock_add_store)
   foreach(header_target IN LISTS STORE_HEADERS)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${header_target}>)
   endforeach()
-  if(STORE_PKGCONFIG)
-    find_package(PkgConfig REQUIRED)
-  endif()
-  foreach(module IN LISTS STORE_PKGCONFIG)
-    # GLOBAL: whoever links the store from another directory has to see the target as well.
-    pkg_check_modules(${module} REQUIRED IMPORTED_TARGET GLOBAL ${module})
-    target_link_libraries(${target} PRIVATE PkgConfig::${module})
-  endforeach()
+  interlock_needs(${STORE_NAME} ${STORE_PKGCONFIG})
 
   set_property(GLOBAL APPEND PROPERTY INTERLOCK_STORES ${STORE_NAME})
-  set_property(GLOBAL APPEND PROPERTY INTERLOCK_PKGCONFIG ${STORE_PKGCONFIG})
   if(NOT STORE_DECORATOR)
     set_property(GLOBAL APPEND PROPERTY INTERLOCK_URL_STORES ${STORE_NAME})
+    # The registry only looks whether interlock::stores::<name>() is there, which takes nothing out of an archive.
+    string(LENGTH ${STORE_NAME} length)
+    target_link_options(${target} INTERFACE
+                        LINKER:-u,_ZN9interlock6stores${length}${STORE_NAME}Ev)
   endif()
 endfunction()
 
-# Writes the one file that knows which stores were built: interlock::stores::all().
+# interlock_needs(<part> <modules>): links interlock_<part> to libraries that pkg-config knows. The part is then a
+# component of the installed package, which asks for them if the component is asked for.
+function(interlock_needs part)
+  if(NOT ARGN)
+    return()
+  endif()
+  find_package(PkgConfig REQUIRED)
+  foreach(module IN LISTS ARGN)
+    # GLOBAL: a target that links the part from another directory has to see the library as well.
+    pkg_check_modules(${module} REQUIRED IMPORTED_TARGET GLOBAL ${module})
+    target_link_libraries(interlock_${part} PRIVATE PkgConfig::${module})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY INTERLOCK_COMPONENTS ${part})
+  set_property(GLOBAL PROPERTY INTERLOCK_NEEDS_${part} ${ARGN})
+endfunction()
+
+# Writes the one file that knows the names of all stores: interlock::stores::all().
 function(interlock_write_registry output)
   get_property(stores GLOBAL PROPERTY INTERLOCK_URL_STORES)
   set(declarations "")
   set(calls "")
   foreach(store IN LISTS stores)
-    string(APPEND declarations "StoreEntry ${store}();\n")
-    string(APPEND calls "  entries.push_back(${store}());\n")
+    string(APPEND declarations "[[gnu::weak]] StoreEntry ${store}();\n")
+    string(APPEND calls "  if (${store} != nullptr) entries.push_back(${store}());\n")
   endforeach()
   configure_file(${PROJECT_SOURCE_DIR}/cmake/stores.cpp.in ${output} @ONLY)
 endfunction()

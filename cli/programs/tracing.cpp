@@ -12,14 +12,25 @@
 
 namespace cli {
 
-#ifdef INTERLOCK_TRACING
-
 namespace {
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
+
+const char* endpoint_variable() {
+  const char* variable = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+  return environment(variable).empty() ? "OTEL_EXPORTER_OTLP_ENDPOINT" : variable;
+}
+
+}  // namespace
+
+bool traces_wanted() { return !environment(endpoint_variable()).empty(); }
+
+#ifdef INTERLOCK_TRACING
+
+namespace {
 
 // What is no URL may still hold a secret.
 std::string without_secrets(const std::string& value) {
@@ -34,9 +45,8 @@ void warn(const Logging& logging, const std::string& text) {
 }  // namespace
 
 std::shared_ptr<interlock::Observer> make_tracing(const Logging& logging) {
-  const char* variable = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
-  if (environment(variable).empty()) variable = "OTEL_EXPORTER_OTLP_ENDPOINT";
-  if (environment(variable).empty()) return nullptr;
+  if (!traces_wanted()) return nullptr;
+  const char* variable = endpoint_variable();
   interlock::TracingOptions options;
   if (environment("OTEL_SERVICE_NAME").empty()) options.service = "interlock";
   options.parent = [parent = environment("TRACEPARENT")] { return parent; };
