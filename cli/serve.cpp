@@ -14,6 +14,16 @@ namespace cli {
 
 namespace {
 
+/// {store="redis",node="redis://locks.internal:6379"}
+std::string labels(const interlock::Traits& store) {
+  std::string node;
+  for (const char c : printable(store.where)) {
+    if (c == '"' || c == '\\') node += '\\';
+    node += c;
+  }
+  return "{store=\"" + store.name + "\",node=\"" + node + "\"}";
+}
+
 /// How often the connection to the store went and came.
 class Connection final : public interlock::Observer {
  public:
@@ -21,10 +31,11 @@ class Connection final : public interlock::Observer {
     if (seen.event == interlock::Event::store_down) ++lost_;
     if (seen.event == interlock::Event::store_back) ++back_;
   }
+  /// `store`: its labels.
   [[nodiscard]] std::string text(const std::string& store) const {
     const auto counter = [&](const std::string& name, const char* help, std::uint64_t value) {
-      return "# HELP " + name + " " + help + "\n# TYPE " + name + " counter\n" + name +
-             "{store=\"" + store + "\"} " + std::to_string(value) + "\n";
+      return "# HELP " + name + " " + help + "\n# TYPE " + name + " counter\n" + name + store +
+             " " + std::to_string(value) + "\n";
     };
     return counter("interlock_disconnects_total", "Times that the store stopped answering.",
                    lost_) +
@@ -95,8 +106,8 @@ HttpResponse metrics_page(State& state, const Connection& connection, const std:
           .body =
               "# HELP interlock_store_up Whether the store answered.\n"
               "# TYPE interlock_store_up gauge\n"
-              "interlock_store_up{store=\"" +
-              store + "\"} " + (state.error().empty() ? "1" : "0") + "\n" + text +
+              "interlock_store_up" +
+              store + " " + (state.error().empty() ? "1" : "0") + "\n" + text +
               connection.text(store)};
 }
 
@@ -129,7 +140,7 @@ int serve(const Arguments& arguments) {
   const auto client = open_store(parser.common, connection);
   State state(client, names, signals.fd());
   HttpServer server(where, [&](const std::string& path) -> HttpResponse {
-    if (path == "/metrics") return metrics_page(state, *connection, client.traits().name);
+    if (path == "/metrics") return metrics_page(state, *connection, labels(client.traits()));
     if (path == "/healthz") return health_page(state);
     return {.status = 404, .body = "there is /metrics and /healthz\n"};
   });

@@ -25,7 +25,8 @@ struct MetricsOptions {
 ///     …                                       // in your HTTP server, on GET /metrics:
 ///     response.body = metrics->text();
 ///
-/// All of these have the labels `store` ("redis", …) and `group`:
+/// All of these have the labels `store` ("redis"), `node` (its address without secrets,
+/// "redis://locks.internal:6379") and `group`:
 ///
 ///     interlock_acquisitions_total     ended, by `outcome`: granted, busy, timed_out, exhausted,
 ///                                      cancelled, refused
@@ -37,7 +38,7 @@ struct MetricsOptions {
 ///     interlock_renewals_total, interlock_renewal_failures_total
 ///     interlock_release_failures_total releases that were not confirmed
 ///
-/// And with `store` only: interlock_disconnects_total, interlock_reconnects_total.
+/// And with `store` and `node` only: interlock_disconnects_total, interlock_reconnects_total.
 ///
 /// Counting takes no lock: some atomic additions. Thread-safe.
 class Metrics final : public Observer {
@@ -62,7 +63,7 @@ class Metrics final : public Observer {
 };
 
 /// What a store knows about all its locks, of this client and others, in the same format. With the
-/// label `store`:
+/// labels `store` and `node`:
 ///
 ///     interlock_store_locks                 gauge: names that are held
 ///     interlock_store_holders, interlock_store_waiters

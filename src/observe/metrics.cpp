@@ -29,18 +29,20 @@ class Histogram {
     sum_.fetch_add(value.count(), std::memory_order_relaxed);
   }
 
-  void write(observe::Exposition& out, std::string_view store, std::string_view group) const {
+  void write(observe::Exposition& out, std::string_view store, std::string_view node,
+             std::string_view group) const {
     std::uint64_t count = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       count += counts_[i].load(std::memory_order_relaxed);
       const auto bound = i < kBounds.size() ? observe::format_number(observe::seconds(kBounds[i]))
                                             : std::string("+Inf");
-      out.sample({{"store", store}, {"group", group}, {"le", bound}}, static_cast<double>(count),
-                 "_bucket");
+      out.sample({{"store", store}, {"node", node}, {"group", group}, {"le", bound}},
+                 static_cast<double>(count), "_bucket");
     }
-    out.sample({{"store", store}, {"group", group}},
+    out.sample({{"store", store}, {"node", node}, {"group", group}},
                observe::seconds(Duration(sum_.load(std::memory_order_relaxed))), "_sum");
-    out.sample({{"store", store}, {"group", group}}, static_cast<double>(count), "_count");
+    out.sample({{"store", store}, {"node", node}, {"group", group}}, static_cast<double>(count),
+               "_count");
   }
 
  private:
@@ -85,9 +87,13 @@ Ended ended(const Observation& seen) noexcept {
 class Metrics::Table {
  public:
   struct Series {
-    Series(std::string_view of_store, std::string_view of_group)
-        : store(of_store), group(of_group) {}
+    Series(const Traits& of_store, std::string_view of_group)
+        : store(of_store.name), node(of_store.where), group(of_group) {}
+    [[nodiscard]] bool counts(const Traits& of_store, std::string_view of_group) const {
+      return group == of_group && node == of_store.where && store == of_store.name;
+    }
     const std::string store;
+    const std::string node;
     const std::string group;
     std::atomic<bool> of_locks{false};  // else of the store alone
     std::array<Count, kEnded.size()> acquisitions{};
@@ -103,7 +109,7 @@ class Metrics::Table {
     Count reconnects{0};
   };
 
-  Series& series(std::string_view store, std::string_view group) {
+  Series& series(const Traits& store, std::string_view group) {
     for (auto i = std::hash<std::string_view>{}(group);; ++i) {
       auto& slot = slots_[i % slots_.size()];
       auto* found = slot.load(std::memory_order_acquire);
@@ -111,11 +117,11 @@ class Metrics::Table {
         if (full_ && group != kOther) return series(store, kOther);
         return add_series(store, group);
       }
-      if (found->group == group && found->store == store) return *found;
+      if (found->counts(store, group)) return *found;
     }
   }
 
-  /// Sorted by store and group.
+  /// Sorted by store, node and group.
   [[nodiscard]] std::vector<const Series*> all() const {
     std::vector<const Series*> found;
     {
@@ -123,25 +129,24 @@ class Metrics::Table {
       for (const auto& each : owned_) found.push_back(each.get());
     }
     std::sort(found.begin(), found.end(), [](const Series* a, const Series* b) {
-      return std::tie(a->store, a->group) < std::tie(b->store, b->group);
+      return std::tie(a->store, a->node, a->group) < std::tie(b->store, b->node, b->group);
     });
     return found;
   }
 
  private:
-  Series& add_series(std::string_view store, std::string_view group) {
+  Series& add_series(const Traits& store, std::string_view group) {
     const std::lock_guard lock(mutex_);
     const auto known = [&] {
-      return std::find_if(owned_.begin(), owned_.end(), [&](const auto& each) {
-        return each->group == group && each->store == store;
-      });
+      return std::find_if(owned_.begin(), owned_.end(),
+                          [&](const auto& each) { return each->counts(store, group); });
     };
     auto found = known();  // another one may have been quicker
     if (found == owned_.end() && owned_.size() >= kMostGroups) {
       full_ = true;
       group = kOther;
       found = known();
-      // One for each kind of store; beyond any reason, they share the last one.
+      // One for each store; beyond any reason, they share the last one.
       if (found == owned_.end() && owned_.size() == owned_.capacity()) found = owned_.end() - 1;
     }
     if (found != owned_.end()) return **found;
@@ -177,9 +182,9 @@ Metrics::~Metrics() = default;
 
 void Metrics::on(const Observation& seen) noexcept {
   try {
-    auto& series = table_->series(seen.store->name, options_.group && !seen.resource.empty()
-                                                        ? options_.group(seen.resource)
-                                                        : std::string());
+    auto& series = table_->series(*seen.store, options_.group && !seen.resource.empty()
+                                                   ? options_.group(seen.resource)
+                                                   : std::string());
     if ((!options_.group || !seen.resource.empty()) &&
         !series.of_locks.load(std::memory_order_relaxed)) {
       series.of_locks.store(true, std::memory_order_relaxed);
@@ -244,7 +249,7 @@ std::string Metrics::text() const {
   std::erase_if(all, [](const auto* series) { return !series->of_locks.load(); });
   const auto each = [&](const auto& value) {
     for (const auto* series : all) {
-      out.sample({{"store", series->store}, {"group", series->group}},
+      out.sample({{"store", series->store}, {"node", series->node}, {"group", series->group}},
                  static_cast<double>(value(*series).load(std::memory_order_relaxed)));
     }
   };
@@ -252,14 +257,19 @@ std::string Metrics::text() const {
   out.family("interlock_acquisitions_total", "counter", "Acquisitions that ended, by outcome.");
   for (const auto* series : all) {
     for (std::size_t i = 0; i < kEnded.size(); ++i) {
-      out.sample({{"store", series->store}, {"group", series->group}, {"outcome", kEnded[i]}},
+      out.sample({{"store", series->store},
+                  {"node", series->node},
+                  {"group", series->group},
+                  {"outcome", kEnded[i]}},
                  static_cast<double>(series->acquisitions[i].load(std::memory_order_relaxed)));
     }
   }
   out.family("interlock_wait_seconds", "histogram", "From asking for a lock to having it.");
-  for (const auto* series : all) series->wait.write(out, series->store, series->group);
+  for (const auto* series : all)
+    series->wait.write(out, series->store, series->node, series->group);
   out.family("interlock_hold_seconds", "histogram", "From having a lock to the end of its lease.");
-  for (const auto* series : all) series->hold.write(out, series->store, series->group);
+  for (const auto* series : all)
+    series->hold.write(out, series->store, series->node, series->group);
   out.family("interlock_waiting", "gauge", "Acquisitions under way.");
   each([](const Series& s) -> auto& { return s.waiting; });
   out.family("interlock_held", "gauge", "Leases held.");
@@ -275,12 +285,13 @@ std::string Metrics::text() const {
 
   const auto each_store = [&](const auto& value) {
     for (auto first = everything.begin(); first != everything.end();) {
-      const auto& store = (*first)->store;
+      const auto& [store, node] = std::tie((*first)->store, (*first)->node);
       std::uint64_t sum = 0;
-      for (; first != everything.end() && (*first)->store == store; ++first) {
+      for (; first != everything.end() && (*first)->store == store && (*first)->node == node;
+           ++first) {
         sum += value(**first).load(std::memory_order_relaxed);
       }
-      out.sample({{"store", store}}, static_cast<double>(sum));
+      out.sample({{"store", store}, {"node", node}}, static_cast<double>(sum));
     }
   };
   out.family("interlock_disconnects_total", "counter", "Times that the store stopped answering.");

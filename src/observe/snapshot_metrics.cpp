@@ -50,14 +50,14 @@ std::string to_metrics(const Snapshot& snapshot, const Traits& store, bool names
   observe::Exposition out;
   const auto total = [&](std::string_view name, std::string_view help, double value) {
     out.family(name, "gauge", help);
-    out.sample({{"store", store.name}}, value);
+    out.sample({{"store", store.name}, {"node", store.where}}, value);
   };
   total("interlock_store_locks", "Names that are held.", static_cast<double>(held));
   total("interlock_store_holders", "Holders of all locks.", static_cast<double>(all.holders));
   total("interlock_store_waiters", "Waiters for all locks.", static_cast<double>(all.waiters));
   total("interlock_store_oldest_hold_seconds", "How long the oldest holder has held.",
         observe::seconds(all.oldest_hold));
-  total("interlock_store_longest_wait_seconds", "How long the one has waited who waits longest.",
+  total("interlock_store_longest_wait_seconds", "How long the oldest waiter has waited.",
         observe::seconds(all.longest_wait));
   if (!names) return std::move(out.text());
 
@@ -65,7 +65,7 @@ std::string to_metrics(const Snapshot& snapshot, const Traits& store, bool names
     if (locks.empty()) return;
     out.family(name, "gauge", help);
     for (const auto& of : locks) {
-      out.sample({{"store", store.name}, {"lock", of.lock}}, value(of));
+      out.sample({{"store", store.name}, {"node", store.where}, {"lock", of.lock}}, value(of));
     }
   };
   each("interlock_lock_holders", "Holders of the lock.",
@@ -74,7 +74,7 @@ std::string to_metrics(const Snapshot& snapshot, const Traits& store, bool names
        [](const Figures& of) { return static_cast<double>(of.waiters); });
   each("interlock_lock_oldest_hold_seconds", "How long its oldest holder has held it.",
        [](const Figures& of) { return observe::seconds(of.oldest_hold); });
-  each("interlock_lock_longest_wait_seconds", "How long the one has waited who waits longest.",
+  each("interlock_lock_longest_wait_seconds", "How long the oldest waiter has waited.",
        [](const Figures& of) { return observe::seconds(of.longest_wait); });
   return std::move(out.text());
 }

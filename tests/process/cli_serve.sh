@@ -33,18 +33,18 @@ start
 contains "$url" "http://127.0.0.1:"
 page=$(fetch /metrics)
 contains "$page" "200 text/plain; version=0.0.4; charset=utf-8"
-contains "$page" 'interlock_store_up{store="file"} 1'
-contains "$page" 'interlock_store_locks{store="file"} 0'
-contains "$page" 'interlock_reconnects_total{store="file"} 0'
+contains "$page" "interlock_store_up{store=\"file\",node=\"$INTERLOCK_URL\"} 1"
+contains "$page" "interlock_store_locks{store=\"file\",node=\"$INTERLOCK_URL\"} 0"
+contains "$page" "interlock_reconnects_total{store=\"file\",node=\"$INTERLOCK_URL\"} 0"
 refute grep -Eq 'interlock_(lost_total|held|waiting|wait_seconds|acquisitions)' <<<"$page"
 hold secret-name
 "$INTERLOCK" run secret-name -- true &
 eventually waiting secret-name 1
-eventually shows '^interlock_store_waiters\{store="file"\} 1$'
-check shows '^interlock_store_locks\{store="file"\} 1$'
-check shows '^interlock_store_holders\{store="file"\} 1$'
-eventually shows '^interlock_store_oldest_hold_seconds\{store="file"\} [0-9]*\.?[0-9]*[1-9]'
-check shows '^interlock_store_longest_wait_seconds\{store="file"\} [0-9.]+'
+eventually shows '^interlock_store_waiters\{store="file",node="[^"]*"\} 1$'
+check shows '^interlock_store_locks\{store="file",node="[^"]*"\} 1$'
+check shows '^interlock_store_holders\{store="file",node="[^"]*"\} 1$'
+eventually shows '^interlock_store_oldest_hold_seconds\{store="file",node="[^"]*"\} [0-9]*\.?[0-9]*[1-9]'
+check shows '^interlock_store_longest_wait_seconds\{store="file",node="[^"]*"\} [0-9.]+'
 refute shows secret-name
 
 it "Prometheus' own parser has nothing to say"
@@ -105,7 +105,7 @@ let_go
 it "shows names if it is told to, also odd ones"
 expect 0 "$INTERLOCK" acquire --ttl 1m 'say "hi" \o/'
 start --names
-eventually shows '^interlock_lock_holders\{store="file",lock="say \\"hi\\" \\\\o/"\} 1$'
+eventually shows '^interlock_lock_holders\{store="file",node="[^"]*",lock="say \\"hi\\" \\\\o/"\} 1$'
 fetch /metrics | tail -n +2 >page
 check promtool check metrics <page
 stop
@@ -118,18 +118,18 @@ redis() {
 }
 redis
 start --url "redis+unix://$work/redis.sock"
-eventually shows '^interlock_store_up\{store="redis"\} 1$'
+eventually shows '^interlock_store_up\{store="redis",node="[^"]*"\} 1$'
 kill -KILL "$redis"
 ends "$redis" 137
 ill() { [[ $(fetch /healthz) == 503* ]]; }
 eventually ill
-check shows '^interlock_store_up\{store="redis"\} 0$'
-check shows '^interlock_disconnects_total\{store="redis"\} [1-9]'
+check shows '^interlock_store_up\{store="redis",node="[^"]*"\} 0$'
+check shows '^interlock_disconnects_total\{store="redis",node="[^"]*"\} [1-9]'
 redis
 well() { [[ $(fetch /healthz) == 200* ]]; }
 eventually well
-check shows '^interlock_store_up\{store="redis"\} 1$'
-check shows '^interlock_reconnects_total\{store="redis"\} [1-9]'
+check shows '^interlock_store_up\{store="redis",node="[^"]*"\} 1$'
+check shows '^interlock_reconnects_total\{store="redis",node="[^"]*"\} [1-9]'
 same "$(grep -c 'answers again' serving)" 1
 stop
 kill -KILL "$redis"
@@ -137,7 +137,7 @@ kill -KILL "$redis"
 it "ends at once though the store hangs"
 redis
 start --url "redis+unix://$work/redis.sock?timeout=60s"
-eventually shows '^interlock_store_up\{store="redis"\} 1$'
+eventually shows '^interlock_store_up\{store="redis",node="[^"]*"\} 1$'
 kill -STOP "$redis"
 hangs() { ! timeout 3 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1"; printf "GET /healthz HTTP/1.0\n\n" >&3; read -r _ <&3' _ "${url##*:}"; }
 eventually hangs

@@ -38,7 +38,8 @@ struct MetricsTest : testing::Test {
   Client other{store.open(), {.clock = clock}};
 
   [[nodiscard]] double now(const std::string& name, const std::string& more = "") const {
-    return sample(metrics->text(), name + "{store=\"memory\",group=\"billing\"" + more + "}");
+    return sample(metrics->text(),
+                  name + "{store=\"memory\",node=\"memory:\",group=\"billing\"" + more + "}");
   }
   [[nodiscard]] double ended(const std::string& outcome) const {
     return now("interlock_acquisitions_total", ",outcome=\"" + outcome + "\"");
@@ -114,8 +115,10 @@ TEST_F(MetricsTest, LossesRenewalsAndReconnectsAreCounted) {
   (void)remote.inspect();
   EXPECT_EQ(now("interlock_held"), 0) << "a lease ends once";
   EXPECT_EQ(now("interlock_hold_seconds_count"), 1);
-  EXPECT_EQ(sample(metrics->text(), "interlock_disconnects_total{store=\"memory\"}"), 1);
-  EXPECT_EQ(sample(metrics->text(), "interlock_reconnects_total{store=\"memory\"}"), 1);
+  EXPECT_EQ(
+      sample(metrics->text(), "interlock_disconnects_total{store=\"memory\",node=\"memory:\"}"), 1);
+  EXPECT_EQ(
+      sample(metrics->text(), "interlock_reconnects_total{store=\"memory\",node=\"memory:\"}"), 1);
 }
 
 TEST_F(MetricsTest, HeldIsRightAlsoWithTokensUpgradesAndPartsGivenBack) {
@@ -153,15 +156,22 @@ TEST_F(MetricsTest, TheStateOfAStoreCountsEveryClientAndNothingTwice) {
   }));
   clock->advance(5s);
   const auto text = "\n" + to_metrics(other.inspect(), other.traits());
-  EXPECT_EQ(sample(text, "interlock_store_locks{store=\"memory\"}"), 2) << "not orders itself";
-  EXPECT_EQ(sample(text, "interlock_store_holders{store=\"memory\"}"), 3);
-  EXPECT_EQ(sample(text, "interlock_store_waiters{store=\"memory\"}"), 1);
-  EXPECT_EQ(sample(text, "interlock_store_oldest_hold_seconds{store=\"memory\"}"), 35);
-  EXPECT_EQ(sample(text, "interlock_store_longest_wait_seconds{store=\"memory\"}"), 5);
+  EXPECT_EQ(sample(text, "interlock_store_locks{store=\"memory\",node=\"memory:\"}"), 2)
+      << "not orders itself";
+  EXPECT_EQ(sample(text, "interlock_store_holders{store=\"memory\",node=\"memory:\"}"), 3);
+  EXPECT_EQ(sample(text, "interlock_store_waiters{store=\"memory\",node=\"memory:\"}"), 1);
+  EXPECT_EQ(sample(text, "interlock_store_oldest_hold_seconds{store=\"memory\",node=\"memory:\"}"),
+            35);
+  EXPECT_EQ(sample(text, "interlock_store_longest_wait_seconds{store=\"memory\",node=\"memory:\"}"),
+            5);
   EXPECT_EQ(text.find("orders"), std::string::npos);
   const auto named = to_metrics(other.inspect(), other.traits(), true);
-  EXPECT_EQ(sample(named, "interlock_lock_holders{store=\"memory\",lock=\"config\"}"), 2);
-  EXPECT_EQ(sample(named, "interlock_lock_waiters{store=\"memory\",lock=\"orders/17\"}"), 1);
+  EXPECT_EQ(
+      sample(named, "interlock_lock_holders{store=\"memory\",node=\"memory:\",lock=\"config\"}"),
+      2);
+  EXPECT_EQ(
+      sample(named, "interlock_lock_waiters{store=\"memory\",node=\"memory:\",lock=\"orders/17\"}"),
+      1);
 }
 
 TEST(Metrics, ShowsNoNamesUnlessTold) {
@@ -169,7 +179,8 @@ TEST(Metrics, ShowsNoNamesUnlessTold) {
   const Client client(memory_store(), {.observer = metrics});
   { auto lease = Mutex(client, "secret-customer-17").acquire(); }
   EXPECT_EQ(metrics->text().find("customer"), std::string::npos);
-  EXPECT_EQ(sample(metrics->text(), "interlock_hold_seconds_count{store=\"memory\",group=\"\"}"),
+  EXPECT_EQ(sample(metrics->text(),
+                   "interlock_hold_seconds_count{store=\"memory\",node=\"memory:\",group=\"\"}"),
             1);
 }
 
@@ -181,7 +192,8 @@ TEST(Metrics, WithGroupsTheStoreItselfIsNone) {
   { auto lease = Mutex(client, "k").acquire(); }
   EXPECT_NE(metrics->text().find("group=\"mine\""), std::string::npos);
   EXPECT_EQ(metrics->text().find("group=\"\""), std::string::npos);
-  EXPECT_EQ(sample(metrics->text(), "interlock_reconnects_total{store=\"memory\"}"), 0);
+  EXPECT_EQ(
+      sample(metrics->text(), "interlock_reconnects_total{store=\"memory\",node=\"memory:\"}"), 0);
 }
 
 TEST(Metrics, GroupsDoNotGrowWithoutBound) {
@@ -202,7 +214,28 @@ TEST(Metrics, GroupsDoNotGrowWithoutBound) {
   }
   EXPECT_LE(series, Metrics::kMostGroups + 1);
   EXPECT_EQ(sum, kNames) << "and none is lost";
-  EXPECT_GT(sample(text, "interlock_hold_seconds_count{store=\"memory\",group=\"other\"}"), 800);
+  EXPECT_GT(
+      sample(text,
+             "interlock_hold_seconds_count{store=\"memory\",node=\"memory:\",group=\"other\"}"),
+      800);
+}
+
+TEST(Metrics, TwoServersOfOneKindAreToldApart) {
+  const auto metrics = std::make_shared<Metrics>();
+  const auto one = connect("memory:one", {.observer = metrics});
+  const auto two = connect("memory:two", {.observer = metrics});
+  const auto first = Mutex(one, "k").acquire();
+  const auto second = Mutex(two, "k").acquire();
+  const auto third = Mutex(two, "l").acquire();
+  const auto held = [&](const std::string& node) {
+    return sample(metrics->text(),
+                  "interlock_held{store=\"memory\",node=\"" + node + "\",group=\"\"}");
+  };
+  EXPECT_EQ(held("memory:one"), 1);
+  EXPECT_EQ(held("memory:two"), 2);
+  EXPECT_NE(
+      to_metrics(two.inspect(), two.traits()).find("{store=\"memory\",node=\"memory:two\"} 2"),
+      std::string::npos);
 }
 
 TEST(Metrics, AGroupFunctionThatThrowsCostsANumberAndNoLock) {
@@ -232,7 +265,7 @@ TEST(Metrics, ManyThreadsCountExactlyAlsoWhileOthersRead) {
   }
   double granted = 0;
   for (const char* group : {"0", "1", "2"}) {
-    const auto of = std::string("{store=\"memory\",group=\"") + group + "\"";
+    const auto of = std::string("{store=\"memory\",node=\"memory:\",group=\"") + group + "\"";
     granted +=
         sample(metrics->text(), "interlock_acquisitions_total" + of + ",outcome=\"granted\"}");
     EXPECT_EQ(sample(metrics->text(), "interlock_held" + of + "}"), 0);
