@@ -160,7 +160,8 @@ class Releasing {
       caller.resume();
     });
   }
-  [[nodiscard]] LeaseState await_resume() const noexcept { return state_; }
+  // Most callers don't look at the state, so it may be discarded.
+  LeaseState await_resume() const noexcept { return state_; }  // NOLINT(modernize-use-nodiscard)
 
  private:
   Lease& lease_;
