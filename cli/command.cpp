@@ -74,6 +74,13 @@ void Parser::read(const Arguments& given) {
   check_program(common);
   if (common.url.empty()) *given.store_set_by = common.settings.explain().front().where;
   start_logging(common.log);
+  if (const auto& skipped = common.settings.skipped_file(); !skipped.empty()) {
+    if (common.log.level) {
+      log_warning(common.log, "warned", skipped);
+    } else {
+      complain("warning: " + skipped);
+    }
+  }
 }
 
 bool takes_value(const std::string& word) {

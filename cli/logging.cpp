@@ -83,12 +83,12 @@ std::shared_ptr<interlock::Observer> make_log(const Logging& logging) {
 
 void log_warning(const Logging& logging, const std::string& event, const std::string& text) {
   if (!logging.level) return spdlog::warn("{}", printable(text));
-  const auto quoted =
-      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const auto quoted = printable_json(
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   if (logging.format == LogFormat::logfmt) {
-    spdlog::warn("event={} text={}", event, printable(quoted));
+    spdlog::warn("event={} text={}", event, quoted);
   } else {
-    spdlog::warn(R"("event":"{}","text":{}}})", event, printable(quoted));
+    spdlog::warn(R"("event":"{}","text":{}}})", event, quoted);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "scale/measure.hpp"
 #include "scale/profiles.hpp"
 #include "scale/report.hpp"
+#include "show.hpp"
 #include "simulate.hpp"
 #include "simulate/report.hpp"
 
@@ -213,7 +214,7 @@ int simulate_scale(const Arguments& arguments) {
       const auto checks = check(url, measured.store, asked);
       if (asked.json) {
         for (const auto& each : checks) json["points"].push_back(scale::to_json(each));
-        std::cout << json.dump(2) << '\n';
+        print_json(json, 2);
       } else {
         print(scale::table(checks));
       }
@@ -248,7 +249,7 @@ int simulate_scale(const Arguments& arguments) {
   if (!asked.svg.empty()) simulation::write_picture(asked.svg, scale::picture(points));
   if (asked.json) {
     for (const auto& point : points) json["points"].push_back(scale::to_json(point));
-    std::cout << json.dump(2) << '\n';
+    print_json(json, 2);
     return kOk;
   }
   if (!measures) std::cout << "costs: " << scale::profiles_measured_on() << "\n\n";

@@ -153,8 +153,10 @@ nlohmann::ordered_json to_json(const interlock::Snapshot& snapshot, const std::s
   return {{"store", store}, {"resources", std::move(resources)}};
 }
 
-void print_json(const nlohmann::ordered_json& json) {
-  std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+void print_json(const nlohmann::ordered_json& json, int indent) {
+  std::cout << printable_json(
+                   json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace))
+            << std::endl;
 }
 
 std::string in_the_way(const interlock::Client& client, const std::vector<interlock::Part>& parts,

@@ -31,8 +31,9 @@ std::vector<std::string> align(const std::vector<std::vector<std::string>>& rows
 
 /// The documented form: see interlock(1).
 nlohmann::ordered_json to_json(const interlock::Snapshot& snapshot, const std::string& store);
-/// One line of it on stdout; what isn't UTF-8 is replaced.
-void print_json(const nlohmann::ordered_json& json);
+/// One line of it on stdout, or several with an indent. What isn't UTF-8 is replaced; what a terminal would act on, or not
+/// show, is escaped.
+void print_json(const nlohmann::ordered_json& json, int indent = -1);
 
 /// "held by host:123 (label) for 2m10s, 2 ahead of you"; empty if nobody is. `us` is our place in
 /// the queue. `columns`: as for `table`.

@@ -3,8 +3,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cwchar>
 #include <string_view>
@@ -21,25 +23,34 @@ struct Letter {
   std::size_t bytes;
 };
 
+constexpr char32_t kBroken = 0xfffd;
+
 // One letter of UTF-8; a byte that is none stands for itself as U+FFFD.
 Letter letter(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   if (first < 0x80) return {first, 1};
   const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return {0xfffd, 1};
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return {kBroken, 1};
   char32_t code = first & (0x7fU >> bytes);
   for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return {0xfffd, 1};
+    if ((byte(i) & 0xc0U) != 0x80U) return {kBroken, 1};
     code = (code << 6U) | (byte(i) & 0x3fU);
   }
   return {code, bytes};
 }
 
-// Control characters, and those that turn the writing direction around.
+// Control characters; characters that turn the writing direction around, take no room, or end a line.
 bool harmful(char32_t code) {
-  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x202a && code <= 0x202e) ||
-         (code >= 0x2066 && code <= 0x2069) || code == 0xfffd;
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c ||
+         (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2060 && code <= 0x2069) || code == 0xfeff;
+}
+
+std::string escaped(char32_t code, const char* format) {
+  std::array<char, 8> text{};
+  std::snprintf(text.data(), text.size(), format, static_cast<unsigned>(code));
+  return text.data();
 }
 
 int width_of(char32_t code) {
@@ -98,11 +109,25 @@ std::string printable(const std::string& text, int max_columns) {
   int used = 0;
   for (std::string_view rest = text; !rest.empty();) {
     const auto [code, bytes] = letter(rest);
-    const int columns = harmful(code) ? 1 : width_of(code);
+    std::string shown(rest.substr(0, bytes));
+    if (harmful(code)) shown = escaped(code, code < 0x80 ? "\\x%02x" : "\\u%04x");
+    if (code == kBroken && bytes == 1) shown = '?';
+    const int columns = harmful(code) ? static_cast<int>(shown.size()) : width_of(code);
     if (used + columns > max_columns) break;
     used += columns;
-    if (harmful(code)) {
-      result += '?';
+    result += shown;
+    rest.remove_prefix(bytes);
+  }
+  return result;
+}
+
+std::string printable_json(const std::string& json) {
+  std::string result;
+  for (std::string_view rest = json; !rest.empty();) {
+    const auto [code, bytes] = letter(rest);
+    // Line ends and blanks stand between its parts, and nowhere else.
+    if (harmful(code) && code >= 0x7f) {
+      result += escaped(code, "\\u%04x");
     } else {
       result += rest.substr(0, bytes);
     }

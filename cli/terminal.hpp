@@ -44,8 +44,10 @@ int columns(int fd);
 /// not set.
 bool fancy(int fd);
 
-/// The text with everything taken out that a terminal would act on, cut to so many columns.
+/// The text, cut to so many columns. What a terminal would act on, or not show, is escaped: \x1b, \u202e.
 std::string printable(const std::string& text, int max_columns = 1 << 20);
+/// The same JSON, with nothing in it that a terminal would act on, or not show: all of that as \uNNNN.
+std::string printable_json(const std::string& json);
 /// How many columns it takes.
 int width(const std::string& text);
 

@@ -18,8 +18,9 @@ namespace interlock::testing_support {
 class Surroundings {
  public:
   Surroundings() {
-    for (const auto* name : {"INTERLOCK_CONFIG", "INTERLOCK_URL", "LOCKING_BACKEND", "REDIS_HOST",
-                             "REDIS_PORT", "REDIS_DB", "REDIS_PASSWORD"}) {
+    for (const auto* name :
+         {"INTERLOCK_CONFIG", "INTERLOCK_URL", "LOCKING_BACKEND", "REDIS_HOST", "REDIS_PORT",
+          "REDIS_DB", "REDIS_PASSWORD", "PGPASSWORD", "PGSERVICE", "SECRET"}) {
       const char* value = getenv(name);
       before_[name] = value == nullptr ? std::nullopt : std::optional<std::string>(value);
       unsetenv(name);

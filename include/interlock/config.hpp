@@ -107,6 +107,8 @@ class Config {
 
   /// The file that was read; empty: none.
   [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
+  /// Why an interlock.json in the current directory was not read: it belongs to somebody else. Empty: none was left out.
+  [[nodiscard]] const std::string& skipped_file() const noexcept { return skipped_file_; }
   /// Every setting, its value without secrets, and whose word it is.
   [[nodiscard]] std::vector<Setting> explain() const;
   /// What about these settings is risky, in words. connect() adds them to Traits::warnings.
@@ -126,6 +128,7 @@ class Config {
   detail::Sourced<bool> deadlock_detection_{.value = true};
   detail::Sourced<std::string> log_level_{.value = "warning"};
   std::filesystem::path file_{};
+  std::string skipped_file_{};
 };
 
 /// Opens the store that is configured, and asks it something, so that a store out of reach is noticed

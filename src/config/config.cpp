@@ -195,14 +195,24 @@ void Config::take_presets(const Presets& presets) {
 
 void Config::take_file(const std::filesystem::path& path, bool found_here) {
   if (path == "/dev/null") return;
-  for (const auto& entry : config::read_settings_file(path, found_here)) {
+  const auto content = config::read_settings_file(path, found_here);
+  skipped_file_ = content.skipped;
+  if (!skipped_file_.empty()) return;
+  for (const auto& entry : content.entries) {
     const auto offer = [&](auto& setting, const auto& read) {
       setting.offer(reading(entry.where + ": " + entry.spelling, read), SettingOrigin::file,
                     entry.where);
     };
     const auto text = [&] { return std::get<std::string>(entry.value); };
     const auto yes_or_no = [&] { return std::get<bool>(entry.value); };
-    if (entry.key == "url") offer(url_, [&] { return read_url(text()); });
+    if (entry.key == "url") {
+      const bool counts = url_.origin == SettingOrigin::standard;
+      offer(url_, [&] {
+        auto url = read_url(text());
+        if (found_here && counts) config::refuse_local_secrets(url);
+        return url;
+      });
+    }
     if (entry.key == "enableDistributedLocking") offer(distributed_, yes_or_no);
     if (entry.key == "onUnavailable")
       offer(on_unavailable_, [&] { return read_on_unavailable(text()); });
@@ -262,6 +272,7 @@ std::vector<Setting> Config::explain() const {
 
 std::vector<std::string> Config::warnings() const {
   std::vector<std::string> warnings;
+  if (!skipped_file_.empty()) warnings.push_back(skipped_file_);
   if (url_.value.empty() && distributed_.value) {
     warnings.emplace_back(
         "no store is configured, so locks are kept in memory: they hold within this process only, "

@@ -1,6 +1,7 @@
 // From settings to a client.
 #include <utility>
 
+#include "config/default_place.hpp"
 #include "interlock/config.hpp"
 
 namespace interlock {
@@ -13,9 +14,10 @@ constexpr const char* kInMemory = "memory:interlock";
 /// A store with something to be said about it.
 class Warned final : public Backend {
  public:
-  Warned(std::unique_ptr<Backend> inner, std::vector<std::string> warnings)
+  Warned(std::unique_ptr<Backend> inner, const std::vector<std::string>& warnings)
       : inner_(std::move(inner)), traits_(inner_->traits()) {
-    traits_.warnings = std::move(warnings);
+    added_ = warnings;
+    traits_.warnings.insert(traits_.warnings.begin(), added_.begin(), added_.end());
   }
 
   [[nodiscard]] const Traits& traits() const noexcept override { return traits_; }
@@ -34,7 +36,7 @@ class Warned final : public Backend {
   void on_wake(WakeSink sink) override { inner_->on_wake(std::move(sink)); }
   void on_warning(const WarnSink& sink) override {
     inner_->on_warning(sink);
-    for (const auto& warning : traits_.warnings)
+    for (const auto& warning : added_)
       sink(Error(Errc::refused, warning, {.resource = {}, .node = traits_.where}));
   }
   void lend(Signal& signal, TimePoint until) override { inner_->lend(signal, until); }
@@ -42,11 +44,20 @@ class Warned final : public Backend {
  private:
   std::unique_ptr<Backend> inner_;
   Traits traits_;
+  std::vector<std::string> added_;
 };
 
 Client in_memory(std::vector<std::string> warnings, ClientOptions options) {
   auto store =
       std::make_unique<Warned>(stores::open(kInMemory, options.clock), std::move(warnings));
+  return Client(std::move(store), std::move(options));
+}
+
+Client open(const Config& config, ClientOptions options) {
+  config::check_default_place(config.url());
+  auto store = stores::open(config.url(), options.clock);
+  if (const auto warnings = config.warnings(); !warnings.empty())
+    store = std::make_unique<Warned>(std::move(store), warnings);
   return Client(std::move(store), std::move(options));
 }
 
@@ -72,7 +83,7 @@ Client connect(const Config& config, ClientOptions options) {
   if (!config.distributed_locking() || config.url().empty())
     return in_memory(config.warnings(), std::move(options));
   try {
-    auto client = connect(config.url(), options);
+    auto client = open(config, options);
     (void)client.inspect({.resources = {"interlock"}, .prefix = {}});
     return client;
   } catch (const Error& error) {

@@ -20,9 +20,10 @@ constexpr const char* kAdvice =
     "name a store with --url, with INTERLOCK_URL or in interlock.json, the same for all that have "
     "to exclude each other";
 
-std::string store_in(std::string_view directory) {
-  return kScheme + std::string(directory) + "/interlock-" + std::to_string(::geteuid());
+std::string path_in(std::string_view directory) {
+  return std::string(directory) + "/interlock-" + std::to_string(::geteuid());
 }
+std::string store_in(std::string_view directory) { return kScheme + path_in(directory); }
 
 bool is_directory(const char* path) {
   struct stat info {};
@@ -62,6 +63,21 @@ bool is_ours(const std::string& url) {
          S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
 }
 
+// Below a directory that everybody may write to, anybody can be the first to make it.
+void refuse_another_owner(const Error::Where& where) {
+  const auto place = path_in(base());
+  struct stat info {};
+  if (::lstat(place.c_str(), &info) != 0 || info.st_uid == ::geteuid()) return;
+  throw Error(Errc::refused,
+              "the directory for the locks of user " + std::to_string(::geteuid()) + ", " + place +
+                  ", was made by user " + std::to_string(info.st_uid) +
+                  ", who could hold them up, so it is not used; an administrator can put that "
+                  "right: rm -rf " +
+                  place + " && mkdir -m 0700 " + place + " && chown " +
+                  std::to_string(::geteuid()) + " " + place + "; or " + kAdvice,
+              where);
+}
+
 std::string held_in(const std::string& former, const ResourceState& resource) {
   const auto pid = resource.holders.front().who.pid;
   return "'" + resource.resource + "' is held by " +
@@ -83,6 +99,7 @@ void check_default_place(std::string_view url) {
                     kAdvice,
                 where);
   }
+  refuse_another_owner(where);
   const auto former = former_place();
   if (former == url || !is_ours(former)) return;
   for (const auto& resource : Client(stores::open(former)).inspect().resources) {

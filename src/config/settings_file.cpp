@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/read_file.hpp"
 #include "core/text.hpp"
+#include "interlock/backend.hpp"
 #include "interlock/config.hpp"
 #include "interlock/duration.hpp"
 #include "interlock/error.hpp"
@@ -48,6 +50,8 @@ constexpr std::array kNames{
 // The one section: {"ConnectionStrings": {"Redis": "localhost:6379"}}.
 constexpr std::string_view kSection = "ConnectionStrings";
 constexpr std::size_t kMostBytes = 1U << 20U;
+// Two levels are ours. What other programs keep beside ConnectionStrings.Redis may have some more.
+constexpr int kDeepest = 16;
 constexpr Name kRedis{"Redis", "url", Type::text};
 
 std::string suggestion(std::string_view unknown, const std::vector<std::string_view>& known) {
@@ -86,12 +90,46 @@ class LineCounter {
   int* line_;
 };
 
+/// Somebody else may have put the file into the current directory.
+struct Stranger {
+  std::string why;
+};
+
+// Everybody may make a hard link to a file of ours there (unless fs.protected_hardlinks forbids it).
+bool others_may_put_files_here() {
+  struct stat here {};
+  return ::stat(".", &here) != 0 || (here.st_uid != ::geteuid() && here.st_uid != 0) ||
+         (here.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+}
+
+// Options whose value names a secret of this machine, in the URL of any store.
+constexpr std::array<std::string_view, 11> kLocalSecrets{"password-file",
+                                                         "password-env",
+                                                         "sentinel-password-file",
+                                                         "sentinel-password-env",
+                                                         "cert",
+                                                         "key",
+                                                         "sslcert",
+                                                         "sslkey",
+                                                         "sslpassword",
+                                                         "passfile",
+                                                         "service"};
+
+[[noreturn]] void refuse_secret(const std::string& which) {
+  throw Error(Errc::invalid,
+              which +
+                  " would give a secret of this machine to a server that this file chose, and the "
+                  "file was only found in "
+                  "the current directory; if it is meant, name it: INTERLOCK_CONFIG=" +
+                  std::filesystem::absolute("interlock.json").string());
+}
+
 class Reader {
  public:
   Reader(const std::filesystem::path& path, bool found_here)
       : path_(std::filesystem::absolute(path).string()), found_here_(found_here) {}
 
-  std::vector<FileEntry> read() {
+  SettingsFile read() try {
     const auto root = parse(text());
     if (!root.is_object()) refuse(1, "it has to be one JSON object, like {\"url\": \"redis://…\"}");
     for (const auto& [name, value] : root.items()) {
@@ -101,7 +139,12 @@ class Reader {
         take(name, value);
       }
     }
-    return std::move(entries_);
+    return {.entries = std::move(entries_)};
+  } catch (const Stranger& stranger) {
+    return {.skipped = printable(path_, 400) +
+                       " was not read: it was only found in the current directory, and " +
+                       stranger.why + "; if it is meant, name it (INTERLOCK_CONFIG), and if not, " +
+                       "INTERLOCK_CONFIG=/dev/null ends this warning"};
   }
 
  private:
@@ -126,36 +169,57 @@ class Reader {
     refuse(0, "the settings file is not a regular file");
   }
 
-  // Whoever may write a file into a directory that we happen to be in must not choose our store.
-  void check_owner(int descriptor) const {
+  // Others must neither choose our store nor stop us by a file in a directory that we happen to be in.
+  void check_owner(const struct stat& info) const {
+    if (info.st_uid != ::geteuid() && info.st_uid != 0)
+      throw Stranger{"it belongs to user " + std::to_string(info.st_uid)};
+    if (S_ISREG(info.st_mode) && info.st_nlink > 1 && others_may_put_files_here())
+      throw Stranger{
+          "others may have linked it there: it has several names (hard links), and they can write "
+          "to this directory"};
+    if (S_ISLNK(info.st_mode))
+      refuse_as_it_is(0,
+                      "this settings file is in the current directory and is a symbolic link, so "
+                      "it was not read; " +
+                          named_instead());
+    if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+      refuse_as_it_is(0,
+                      "this settings file is in the current directory, and others than its owner "
+                      "can write to it, so it "
+                      "was not read; take that right away (chmod go-w), or " +
+                          named_instead());
+  }
+
+  [[nodiscard]] std::string named_instead() const {
+    return "name the file that is meant (--config, INTERLOCK_CONFIG=" + printable(path_, 400) +
+           "), or none: INTERLOCK_CONFIG=/dev/null";
+  }
+
+  void check(int descriptor) const {
     struct stat info {};
-    if (::fstat(descriptor, &info) != 0) return;
-    if ((info.st_uid != ::geteuid() && info.st_uid != 0) || (info.st_mode & S_IWOTH) != 0)
-      refuse_as_it_is(
-          0,
-          "this settings file is in the current directory, but somebody else can write to it, so "
-          "it was not read; if it is yours, take that right away (chmod o-w) or name the file "
-          "(--config, INTERLOCK_CONFIG), and if it is not, set INTERLOCK_CONFIG=/dev/null");
+    if (found_here_) {
+      if (::fstat(descriptor, &info) != 0) refuse(0, "the settings file can't be looked at");
+      check_owner(info);
+    }
+    check_kind(descriptor);
   }
 
   std::string text() const {
     std::optional<std::string> content;
     try {
       content = core::read_file(
-          path_,
-          [this](int descriptor) {
-            check_kind(descriptor);
-            if (found_here_) check_owner(descriptor);
-          },
-          kMostBytes);
+          path_, [this](int descriptor) { check(descriptor); }, kMostBytes,
+          found_here_ ? core::Links::refused : core::Links::followed);
     } catch (const Error&) {
       throw;
     } catch (const std::system_error& error) {
+      // It could not be opened: a link, or nothing that we may read. Whose it is decides here, too.
+      struct stat info {};
+      if (found_here_ && ::lstat(path_.c_str(), &info) == 0) check_owner(info);
       if (error.code() == std::errc::file_too_large)
         refuse(0, "the settings file has more than 1 MiB, so it can't be one");
       refuse(0, "the settings file can't be read: " + error.code().message());
     }
-    if (!content && found_here_) refuse(0, "it is a link to a file that is not there");
     if (!content) refuse(0, "there is no such settings file");
     return *content;
   }
@@ -165,6 +229,7 @@ class Reader {
     int line = 1;
     std::string outer;
     const auto note_key = [&](int depth, json::parse_event_t event, json& parsed) {
+      if (depth > kDeepest) refuse(line, "it is nested too deep");
       if (event != json::parse_event_t::key) return true;
       const auto name = parsed.get<std::string>();
       if (depth == 1) outer = name;
@@ -250,8 +315,30 @@ class Reader {
 
 }  // namespace
 
-std::vector<FileEntry> read_settings_file(const std::filesystem::path& path, bool found_here) {
+SettingsFile read_settings_file(const std::filesystem::path& path, bool found_here) {
   return Reader(path, found_here).read();
+}
+
+void refuse_local_secrets(const std::string& text) {
+  const auto url = Url::parse(text);
+  for (const auto option : kLocalSecrets) {
+    if (url.query.contains(std::string(option))) refuse_secret("?" + std::string(option) + "=");
+  }
+  if (url.scheme.starts_with("postgres") && url.password.empty()) {
+    for (const auto* variable : {"PGPASSWORD", "PGSERVICE"}) {
+      const char* value = std::getenv(variable);
+      if (value != nullptr && *value != '\0')
+        refuse_secret("the variable " + std::string(variable));
+    }
+  }
+  // The servers of redlock: have URLs of their own.
+  const auto nodes = url.query.find("nodes");
+  if (nodes == url.query.end()) return;
+  for (std::string_view rest = nodes->second; !rest.empty();) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    refuse_local_secrets(std::string(rest.substr(0, comma)));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
 }
 
 Duration parse_time_span(const std::string& text) {

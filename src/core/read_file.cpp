@@ -20,12 +20,13 @@ constexpr int kPatience = 5000;  // milliseconds, for whoever writes into a pipe
 
 std::optional<std::string> read_file(const std::filesystem::path& path,
                                      const std::function<void(int descriptor)>& check,
-                                     std::size_t most) {
+                                     std::size_t most, Links links) {
   const auto fail = [&](int error) {
     throw std::system_error(error, std::generic_category(), path.string());
   };
   // Without O_NONBLOCK, opening a FIFO would wait for somebody to write into it.
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY |
+                                                     (links == Links::refused ? O_NOFOLLOW : 0)));
   if (!file) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     fail(errno);

@@ -2,24 +2,22 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 
+#include "core/option_file.hpp"
 #include "interlock/duration.hpp"
 
 namespace interlock::core {
 
 void refuse_url(const std::string& why) { throw Error(Errc::invalid, "the store's URL: " + why); }
 
-std::string take_password(Url& url) {
-  const auto file = url.take("password-file");
+std::string take_password(Url& url, std::vector<std::string>& warnings) {
+  const bool in_file = url.query.contains("password-file") && !url.query["password-file"].empty();
   const auto variable = url.take("password-env");
-  if ((url.password.empty() ? 0 : 1) + (file.empty() ? 0 : 1) + (variable.empty() ? 0 : 1) > 1)
+  if ((url.password.empty() ? 0 : 1) + (in_file ? 1 : 0) + (variable.empty() ? 0 : 1) > 1)
     refuse_url("the password is given in more than one way");
-  if (!file.empty()) {
-    std::ifstream text(file);
-    std::string line;
-    if (!std::getline(text, line))
-      refuse_url("password-file " + file + " can't be read, or is empty");
+  const auto text = take_file(url, "password-file", Secrecy::secret, warnings);
+  if (in_file) {
+    auto line = text.substr(0, text.find('\n'));
     if (line.ends_with('\r')) line.pop_back();
     return line;
   }

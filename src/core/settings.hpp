@@ -12,8 +12,8 @@ namespace interlock::core {
 [[noreturn]] void refuse_url(const std::string& why);
 
 /// The password: the URL's own, or where `password-file=` or `password-env=` say, which is neither in
-/// `ps` nor in a shell's history.
-std::string take_password(Url& url);
+/// `ps` nor in a shell's history. `warnings`: as for `take_file`.
+std::string take_password(Url& url, std::vector<std::string>& warnings);
 
 /// What `timeout=` says, or this.
 Duration take_timeout(Url& url, Duration otherwise);

@@ -39,6 +39,23 @@ void append_hex(std::string& out, char c) {
   out += kHex[byte & 15U];
 }
 
+// Of a well-formed character with at most three bytes; 0 for those with four.
+unsigned code_of(std::string_view character) noexcept {
+  const auto bits = [&](std::size_t i, unsigned mask) {
+    return static_cast<unsigned char>(character[i]) & mask;
+  };
+  if (character.size() == 1) return bits(0, 0x7FU);
+  if (character.size() == 2) return bits(0, 0x1FU) << 6U | bits(1, 0x3FU);
+  if (character.size() == 3) return bits(0, 0x0FU) << 12U | bits(1, 0x3FU) << 6U | bits(2, 0x3FU);
+  return 0;
+}
+
+// Legal in names; but a text with one of them can pass for another one.
+bool is_unseen(unsigned code) noexcept {
+  return code == 0x061C || (code >= 0x200B && code <= 0x200F) ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2060 && code <= 0x2069) || code == 0xFEFF;
+}
+
 }  // namespace
 
 bool is_plain_utf8(std::string_view text) noexcept {
@@ -59,6 +76,11 @@ std::string printable(std::string_view text, std::size_t most) {
       out += "\\x";
       append_hex(out, text[0]);
       text.remove_prefix(1);
+    } else if (const auto code = code_of(text.substr(0, length)); is_unseen(code)) {
+      out += "\\u";
+      append_hex(out, static_cast<char>(code >> 8U));
+      append_hex(out, static_cast<char>(code & 0xFFU));
+      text.remove_prefix(length);
     } else {
       out += text.substr(0, length);
       text.remove_prefix(length);

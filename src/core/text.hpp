@@ -10,7 +10,8 @@ namespace interlock {
 /// Well-formed UTF-8 (no overlong forms, no surrogates) without control characters.
 bool is_plain_utf8(std::string_view text) noexcept;
 
-/// For error texts: control characters and broken bytes as \xNN, cut to `most` bytes.
+/// For error texts: control characters and broken bytes as \xNN; characters that can't be seen or that change the
+/// direction of the text (bidi controls, zero width, line separators) as \uNNNN; cut to `most` bytes.
 std::string printable(std::string_view text, std::size_t most);
 
 /// What a server said, without this secret. One of less than four letters is looked for as a word of

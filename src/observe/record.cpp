@@ -30,7 +30,7 @@ void Record::begin(std::string_view key) {
 void Record::add(std::string_view key, std::string_view value) {
   begin(key);
   // Without control characters, both formats quote the same way.
-  const auto safe = is_plain_utf8(value) ? std::string(value) : printable(value, kLongest);
+  const auto safe = printable(value, is_plain_utf8(value) ? std::string::npos : kLongest);
   if (!json_ && is_word(safe)) {
     line_ += safe;
     return;

@@ -106,6 +106,73 @@ exec 7>&-
 ends "$job" 0
 expect 0 as_user "$INTERLOCK" run -n nightly -- true
 
+it "is refused if another user made it first, and says how to put that right"
+blocked=64244
+as_blocked() { setpriv --reuid=$blocked --regid=$blocked --clear-groups env -i PATH="$PATH" "$@"; }
+place=/var/tmp/interlock-$blocked
+mischief() { setpriv --reuid=$user --regid=$user --clear-groups "$@"; }
+for made in "mkdir -m 0700" "mkdir -m 0777" touch "ln -s /dev/shm" "ln -s /missing" mkfifo; do
+  # shellcheck disable=SC2086
+  mischief $made "$place"
+  expect 69 as_blocked "$INTERLOCK" run -n nightly -- touch /mnt/ran
+  refute test -e /mnt/ran
+  contains "$err" "$place, was made by user $user"
+  contains "$err" "--url"
+  expect 0 as_blocked "$INTERLOCK" run --url "file:///var/tmp/named-$blocked" -n nightly -- true
+  mischief rm -rf "$place"
+done
+mischief mkdir "$place"
+expect 69 as_blocked "$INTERLOCK" list
+way=$(grep -o 'rm -rf [^;]*' <<<"$err")
+same "$way" "rm -rf $place && mkdir -m 0700 $place && chown $blocked $place"
+check sh -c "$way"
+expect 0 as_blocked "$INTERLOCK" run -n nightly -- true
+same "$(stat -c '%u %a' "$place")" "$blocked 700"
+
+it "can be made for a user before the first lock"
+prepared=64245
+install -d -m 0700 -o $prepared /var/tmp/interlock-$prepared
+expect 1 mischief rmdir /var/tmp/interlock-$prepared
+expect 1 mischief mv /var/tmp/interlock-$prepared /var/tmp/away
+expect 0 setpriv --reuid=$prepared --regid=$prepared --clear-groups env -i "$INTERLOCK" acquire nightly
+check test -n "$(ls /var/tmp/interlock-$prepared)"
+if command -v systemd-tmpfiles >/dev/null; then
+  prepared=64246
+  echo "d /var/tmp/interlock-$prepared 0700 $prepared - - -" >/mnt/interlock.conf
+  check systemd-tmpfiles --create /mnt/interlock.conf
+  expect 0 setpriv --reuid=$prepared --regid=$prepared --clear-groups env -i "$INTERLOCK" acquire nightly
+  check test -n "$(ls /var/tmp/interlock-$prepared)"
+fi
+
+it "an interlock.json of another user stops nobody, and says that it was not read"
+mkdir -m 1777 /mnt/shared
+cd /mnt/shared
+for made in 'echo {' 'printf {"url":"redis://h"}'; do
+  # shellcheck disable=SC2086
+  mischief sh -c '"$@" >interlock.json' - $made
+  for run in env as_blocked; do
+    expect 0 $run "$INTERLOCK" run -n nightly -- true
+    same "$(wc -l <<<"$err")" 1
+    contains "$err" "warning: /mnt/shared/interlock.json was not read"
+    contains "$err" "it belongs to user $user"
+  done
+  expect 0 env INTERLOCK_CONFIG=/dev/null "$INTERLOCK" run -n nightly -- true
+  same "$err" ""
+  expect 0 "$INTERLOCK" --log-level warning run -n nightly -- true
+  contains "$err" "was not read"
+done
+mischief chmod 0600 interlock.json
+expect 0 as_blocked "$INTERLOCK" run -n nightly -- true
+contains "$err" "was not read"
+mischief ln -sf /etc/passwd interlock.json
+expect 0 "$INTERLOCK" run -n nightly -- true
+contains "$err" "was not read"
+mischief rm interlock.json
+mischief sh -c 'mkfifo interlock.json'
+expect 0 "$INTERLOCK" run -n nightly -- true
+contains "$err" "was not read"
+cd /
+
 it "does not look at what another user has put there"
 mkdir /dev/shm/interlock-64243
 expect 0 setpriv --reuid=64243 --regid=64243 --clear-groups env -i "$INTERLOCK" run -n nightly -- true

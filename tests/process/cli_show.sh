@@ -98,6 +98,46 @@ for name in ['a b', "it's", '"q"', 'back\\slash', '🔒', '-dash', 'x/y', '[z]',
     assert names[name] == ["label: " + name], (name, names)
 CHECK
 
+it "sends nothing to a terminal that it would act on or not show"
+export INTERLOCK_URL="file://$work/odd"
+odd=$'turned\u202eround\u2066\u200e\u061czero\u200bwidth\ufeff\u2028end'
+expect 0 "$INTERLOCK" acquire --ttl 1h --label LABEL -- "$odd"
+token=$out
+expect 0 "$INTERLOCK" acquire --ttl 1h --actor me --json -- "$odd 2"
+cp out acquired
+# No call of ours writes them, but somebody else may.
+python3 - "$work"/odd/*.json <<'EDIT'
+import sys
+for path in sys.argv[1:]:
+    text = open(path, encoding="utf-8").read().replace("LABEL", "\x7f\x80\x9b31m\x85\u202e")
+    open(path, "w", encoding="utf-8").write(text)
+EDIT
+: >all
+for command in list 'list --json' 'who -- NAME' 'who --json -- NAME' 'deadlocks --json' 'config --json' 'top --json' top \
+  'run -n NAME -- true' 'run -n --log-level debug --log-format json NAME -- true' 'run -n -v NAME -- true' 'break NAME' 'break -y NAME'; do
+  words=()
+  for word in $command; do words+=("${word/#NAME/$odd}"); done
+  timeout 20 "$INTERLOCK" "${words[@]}" >one 2>&1 </dev/null
+  [[ $command == *json* && $command != run* ]] && check python3 -m json.tool one /dev/null
+  cat one >>all
+  [[ $command == 'list --json' ]] && cp one listed
+done
+INTERLOCK_URL="file://$work/$odd" "$INTERLOCK" config >>all 2>&1
+INTERLOCK_URL="file://$work/$odd" "$INTERLOCK" config --check --json >>all 2>&1
+"$INTERLOCK" "$odd" >>all 2>&1
+cat acquired >>all
+check python3 - "$odd" <<'CHECK'
+import json, re, sys
+bad = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+text = open("all", encoding="utf-8", newline="\n").read()
+assert not bad.search(text), ascii(text[max(0, bad.search(text).start() - 100):][:200])
+assert "\\u202e" in text and "\\u009b" in text and "\\u2028" in text
+listed = {r["resource"]: r["holders"][0]["label"] for r in json.load(open("listed"))["resources"]}
+assert listed[sys.argv[1]] == "\x7f\x80\x9b31m\x85\u202e", listed
+assert json.load(open("acquired"))["resource"] == sys.argv[1] + " 2"
+CHECK
+export INTERLOCK_URL="file://$work/locks"
+
 it "watch prints a line for each change when there is no terminal"
 "$INTERLOCK" watch --interval 20ms w >changes &
 watcher=$!

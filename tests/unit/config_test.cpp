@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/text.hpp"
 #include "interlock/interlock.hpp"
 #include "surroundings.hpp"
 
@@ -183,21 +184,125 @@ TEST_F(Settings, AStrayFileSaysWhyItWasReadAndHowToAvoidIt) {
 
 TEST_F(Settings, AFileThatSomebodyElseCanWriteToIsNotReadUnlessItIsNamed) {
   const auto file = around_.write("interlock.json", R"({"url": "memory:theirs"})");
-  ASSERT_EQ(chmod(file.c_str(), 0666), 0);
-  EXPECT_TRUE(contains(refusal(), "somebody else can write to it")) << refusal();
-  EXPECT_EQ(Config::load({.file = file}).url(), "memory:theirs");
+  for (const mode_t mode : {0666, 0664, 0620, 0602}) {
+    ASSERT_EQ(chmod(file.c_str(), mode), 0);
+    EXPECT_TRUE(contains(refusal(), "others than its owner can write to it")) << refusal();
+    EXPECT_TRUE(contains(refusal(), "chmod go-w")) << refusal();
+    EXPECT_EQ(Config::load({.file = file}).url(), "memory:theirs");
+  }
   ASSERT_EQ(chmod(file.c_str(), 0644), 0);
   EXPECT_EQ(Config::load().url(), "memory:theirs");
-  if (geteuid() == 0) {
-    ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
-    EXPECT_TRUE(contains(refusal(), "somebody else can write to it")) << refusal();
+}
+
+TEST_F(Settings, AFileOfSomebodyElseIsSkippedWithAWarningUnlessItIsNamed) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  around_.set("INTERLOCK_URL", "file://" + (around_.path() / "locks").string());
+  const auto skipped = [&](const std::string& why) {
+    const auto config = Config::load();
+    EXPECT_TRUE(contains(config.url(), "file:")) << "the rest of the settings decides";
+    EXPECT_EQ(config.file(), "");
+    const auto& text = config.skipped_file();
+    EXPECT_TRUE(contains(text, (around_.path() / "interlock.json").string())) << text;
+    EXPECT_TRUE(contains(text, why)) << text;
+    EXPECT_TRUE(contains(text, "INTERLOCK_CONFIG=/dev/null")) << text;
+    const auto warnings = std::make_shared<Warnings>();
+    EXPECT_EQ(connect(config, {.observer = warnings}).traits().warnings, std::vector{text});
+    EXPECT_EQ(warnings->texts(), std::vector{text});
+  };
+  const auto file = around_.write("interlock.json", "not meant for us");
+  ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
+  skipped("user 12345");
+  EXPECT_TRUE(contains(refusal({.file = file}), "not JSON")) << "it was named";
+  ASSERT_EQ(chmod(file.c_str(), 0666), 0);
+  skipped("user 12345");
+  std::filesystem::remove(file);
+  for (const auto* target : {"/etc/passwd", "missing", "interlock.json"}) {
+    std::filesystem::create_symlink(target, file);
+    ASSERT_EQ(lchown(file.c_str(), 12345, 12345), 0);
+    skipped("user 12345");
+    std::filesystem::remove(file);
+  }
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
+  skipped("user 12345");
+  std::filesystem::remove(file);
+  ASSERT_EQ(mkdir(file.c_str(), 0700), 0);
+  ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
+  skipped("user 12345");
+}
+
+TEST_F(Settings, AHardLinkIsReadOnlyWhereOthersCannotHaveMadeIt) {
+  around_.write("mine", R"({"url": "memory:mine"})");
+  std::filesystem::create_hard_link("mine", "interlock.json");
+  EXPECT_EQ(Config::load().url(), "memory:mine");
+  ASSERT_EQ(chmod(".", 01777), 0);
+  EXPECT_EQ(Config::load().url(), "");
+  EXPECT_TRUE(contains(Config::load().skipped_file(), "hard links"))
+      << Config::load().skipped_file();
+  std::filesystem::remove("mine");
+  EXPECT_EQ(Config::load().url(), "memory:mine") << "it has one name, so its owner put it there";
+}
+
+TEST_F(Settings, ALinkIsNotFollowedUnlessItIsNamed) {
+  around_.write("mine.json", R"({"url": "memory:mine"})");
+  std::filesystem::create_symlink("mine.json", "interlock.json");
+  EXPECT_TRUE(contains(refusal(), "is a symbolic link")) << refusal();
+  EXPECT_TRUE(contains(refusal(), "INTERLOCK_CONFIG=")) << refusal();
+  EXPECT_EQ(Config::load({.file = "interlock.json"}).url(), "memory:mine");
+  around_.set("INTERLOCK_CONFIG", "interlock.json");
+  EXPECT_EQ(Config::load().url(), "memory:mine");
+}
+
+TEST_F(Settings, AFileThatWasOnlyFoundReadsNoSecretOfThisMachine) {
+  around_.set("SECRET", "geheim");
+  const auto secret = around_.write("secret", "geheim").string();
+  const auto nodes = percent_encode("redis://a,redis://b?password-file=" + secret);
+  for (const auto& [url, what] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"redis://h?password-env=SECRET", "?password-env="},
+           {"redis://h?password%2Dfile=" + secret, "?password-file="},
+           {"etcd://me@h?password-file=" + secret, "?password-file="},
+           {"redis+sentinel://h/m?sentinel-password-file=" + secret, "?sentinel-password-file="},
+           {"redis+sentinel://h/m?sentinel-password-env=SECRET", "?sentinel-password-env="},
+           {"rediss://h?cert=" + secret, "?cert="},
+           {"etcds://h?cert=c&key=" + secret, "?cert="},
+           {"rediss://h?key=" + secret, "?key="},
+           {"postgres://h/d?passfile=" + secret, "?passfile="},
+           {"postgresql://h/d?service=secret", "?service="},
+           {"postgres://h/d?sslkey=" + secret, "?sslkey="},
+           {"postgres://h/d?sslcert=" + secret, "?sslcert="},
+           {"redlock:?nodes=" + nodes, "?password-file="}}) {
+    const auto file = around_.write("interlock.json", "{\n\"url\": \"" + url + "\"}");
+    const auto text = refusal();
+    EXPECT_TRUE(contains(text, "interlock.json:2: url: " + what)) << url << ": " << text;
+    EXPECT_TRUE(contains(text, "INTERLOCK_CONFIG=" + file.string())) << text;
+    EXPECT_FALSE(contains(text, "geheim")) << text;
+    EXPECT_EQ(Config::load({.file = file}).url(), url) << "it was named";
+    EXPECT_EQ(Config::load({.url = "memory:x"}).url(), "memory:x") << "it does not count";
+  }
+}
+
+TEST_F(Settings, AFileThatWasOnlyFoundGetsNoPasswordOfPostgresVariables) {
+  around_.write("interlock.json", R"({"url": "postgres://h/d"})");
+  EXPECT_EQ(Config::load().url(), "postgres://h/d");
+  around_.set("PGPASSWORD", "geheim");
+  EXPECT_TRUE(contains(refusal(), "PGPASSWORD")) << refusal();
+  EXPECT_FALSE(contains(refusal(), "geheim")) << refusal();
+  around_.write("interlock.json", R"({"url": "postgres://me:own@h/d"})");
+  EXPECT_EQ(Config::load().url(), "postgres://me:own@h/d");
+}
+
+TEST_F(Settings, AFileThatIsNestedDeepIsAnErrorAndLittleMemory) {
+  for (const auto* open : {"[", "{\"a\":"}) {
+    std::string text = R"({"ConnectionStrings": {"Redis": "h:1", "x": )";
+    while (text.size() < 1'000'000) text += open;
+    EXPECT_TRUE(contains(refusal_of(text), "nested too deep")) << refusal();
   }
 }
 
 TEST_F(Settings, WhatSomebodyElseCanWriteToIsSaidToBeUnread) {
   const auto file = around_.write("interlock.json", "{}");
   ASSERT_EQ(chmod(file.c_str(), 0666), 0);
-  EXPECT_TRUE(contains(refusal(), "was not read")) << refusal();
+  EXPECT_TRUE(contains(refusal(), "it was not read")) << refusal();
   EXPECT_FALSE(contains(refusal(), "was read because")) << refusal();
 }
 
@@ -231,7 +336,7 @@ TEST_F(Settings, APipeThatIsNamedIsRead) {
 
 TEST_F(Settings, ALinkToNowhereIsNoMissingFile) {
   std::filesystem::create_symlink("gone.json", "interlock.json");
-  EXPECT_TRUE(contains(refusal(), "a link to a file that is not there")) << refusal();
+  EXPECT_TRUE(contains(refusal(), "is a symbolic link")) << refusal();
 }
 
 TEST_F(Settings, OtherConnectionStringsAreLeftAlone) {

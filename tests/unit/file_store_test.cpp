@@ -244,6 +244,101 @@ TEST(FileStore, ADirectoryThatIsNotOursAloneIsRefused) {
   }
 }
 
+std::string refusal_of(const fs::path& path) {
+  try {
+    file_store(path);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::refused) << error.what();
+    return error.message();
+  }
+  return "accepted";
+}
+
+TEST(FileStore, ADirectoryBelowOneThatOthersCanWriteToIsRefused) {
+  const TemporaryDirectory base;
+  const auto above = base / "above";
+  fs::create_directories(above / "between");
+  const auto locks = above / "between/locks";
+  for (const mode_t mode : {0755, 0700, 0711, 01777, 01775}) {
+    ASSERT_EQ(::chmod(above.c_str(), mode), 0);
+    EXPECT_EQ(refusal_of(locks), "accepted") << std::oct << mode;
+  }
+  for (const mode_t mode : {0777, 0757, 0703}) {
+    ASSERT_EQ(::chmod(above.c_str(), mode), 0);
+    const auto text = refusal_of(locks);
+    EXPECT_NE(text.find("write to " + above.string() + " "), std::string::npos) << text;
+    EXPECT_NE(text.find("chmod go-w " + above.string()), std::string::npos) << text;
+  }
+}
+
+TEST(FileStore, ADirectoryBelowOneOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give directories away";
+  const TemporaryDirectory base;
+  const auto above = base / "above";
+  fs::create_directories(above / "between");
+  const auto locks = above / "between/locks";
+  for (const mode_t mode : {0755, 0700, 01777}) {
+    ASSERT_EQ(::chmod(above.c_str(), mode), 0);
+    ASSERT_EQ(::chown(above.c_str(), 12345, 0), 0);
+    const auto text = refusal_of(locks);
+    EXPECT_NE(text.find(above.string() + " above it belongs to user 12345"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("chown -h root " + above.string()), std::string::npos) << text;
+  }
+  ASSERT_EQ(::chown(above.c_str(), 65534, 0), 0);
+  EXPECT_NE(refusal_of(locks), "accepted") << "all users are mapped here, so that is nobody";
+  ASSERT_EQ(::chown(above.c_str(), 0, 12345), 0);
+  ASSERT_EQ(::chmod(above.c_str(), 0775), 0);
+  EXPECT_NE(refusal_of(locks), "accepted") << "a group that is not the user's own";
+  ASSERT_EQ(::chown(above.c_str(), 0, 0), 0);
+  EXPECT_EQ(refusal_of(locks), "accepted") << "the group of root counts as root";
+}
+
+TEST(FileStore, EveryDirectoryAndLinkOnTheWayIsLookedAt) {
+  const TemporaryDirectory base;
+  fs::create_directories(base / "real/locks");
+  fs::create_directories(base / "open");
+  ASSERT_EQ(::chmod((base / "real/locks").c_str(), 0700), 0);
+  fs::create_directory_symlink("../real", base / "open/link");
+  const auto locks = base / "open/link/locks";
+  EXPECT_EQ(refusal_of(locks), "accepted");
+  // Where the link points to is nobody else's, but others can turn the link.
+  ASSERT_EQ(::chmod((base / "open").c_str(), 0777), 0);
+  EXPECT_NE(refusal_of(locks).find("write to " + (base / "open").string()), std::string::npos)
+      << refusal_of(locks);
+  ASSERT_EQ(::chmod((base / "open").c_str(), 01777), 0);
+  EXPECT_EQ(refusal_of(locks), "accepted");
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::lchown((base / "open/link").c_str(), 12345, 0), 0);
+    EXPECT_NE(refusal_of(locks).find((base / "open/link").string() + " above it belongs to"),
+              std::string::npos)
+        << refusal_of(locks);
+    ASSERT_EQ(::lchown((base / "open/link").c_str(), 0, 0), 0);
+  }
+  // And the other way around.
+  ASSERT_EQ(::chmod((base / "real").c_str(), 0777), 0);
+  EXPECT_NE(refusal_of(locks).find("write to " + (base / "real").string()), std::string::npos)
+      << refusal_of(locks);
+  fs::create_directory_symlink("round", base / "round");
+  EXPECT_NE(refusal_of(base / "round/locks"), "accepted");
+}
+
+TEST(FileStore, ADirectoryThatIsMadeAnewIsLookedAtAgain) {
+  const TemporaryDirectory base;
+  const auto above = base / "above";
+  fs::create_directories(above);
+  Store store(above / "locks");
+  ASSERT_EQ(store.acquire(claim_on({"a"})).verdict, Verdict::granted);
+  fs::remove_all(above / "locks");
+  ASSERT_EQ(::chmod(above.c_str(), 0777), 0);
+  const auto answer = store.acquire(claim_on({"a"}));
+  ASSERT_TRUE(answer.why);
+  EXPECT_NE(answer.why->message().find("others than its owner can write"), std::string::npos)
+      << answer.why->what();
+  ASSERT_EQ(::chmod(above.c_str(), 0755), 0);
+  EXPECT_EQ(store.acquire(claim_on({"a"})).verdict, Verdict::granted);
+}
+
 TEST(FileStore, SymbolicLinksAreRefusedAndTheirTargetsLeftAlone) {
   const TemporaryDirectory directory;
   const TemporaryDirectory elsewhere;

@@ -44,6 +44,27 @@ TEST(Names, AreOneTo512BytesOfUtf8WithoutControlCharacters) {
       << "shown harmlessly";
 }
 
+TEST(Texts, ForPeopleHaveNothingThatATerminalActsOnOrDoesNotShow) {
+  const auto shown = [](std::string_view text) { return printable(text, 100); };
+  for (const auto& [text, wanted] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"a\x1b[0m", "a\\x1b[0m"},
+           {"a\x7f", "a\\x7f"},
+           {"a\xc2\x9b", "a\\xc2\\x9b"},
+           {"a\xff", "a\\xff"},
+           {"\u061c", "\\u061c"},
+           {"\u200b\u200c\u200d\u200e\u200f", "\\u200b\\u200c\\u200d\\u200e\\u200f"},
+           {"\u2028\u2029", "\\u2028\\u2029"},
+           {"\u202a\u202e", "\\u202a\\u202e"},
+           {"\u2060\u2066\u2069", "\\u2060\\u2066\\u2069"},
+           {"\ufeff", "\\ufeff"}}) {
+    EXPECT_EQ(shown(text), wanted);
+  }
+  for (const char* fine :
+       {"Müller", "naïve", "日本語", "\u2010\u2027\u202f\u205f\u206a", "🔒", "\u061b\u061d"})
+    EXPECT_EQ(shown(fine), fine);
+  EXPECT_NO_THROW(check_resource("a\u202eb")) << "as a name, it is legal";
+}
+
 TEST(Claims, AreCheckedBeforeAnyIo) {
   Client client(memory_store());
   EXPECT_NE(refusal([&] { Mutex(client, "k", {.ttl = 0s}); }).find("'k'"), std::string::npos);

@@ -3,9 +3,8 @@
 #include <openssl/ssl.h>
 
 #include <charconv>
-#include <fstream>
-#include <iterator>
 
+#include "core/option_file.hpp"
 #include "core/settings.hpp"
 #include "core/text.hpp"
 
@@ -14,14 +13,6 @@ namespace interlock::etcd {
 namespace {
 
 using core::refuse_url;
-
-std::string read_file(const std::string& path, const char* what) {
-  if (path.empty()) return "";
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (text.empty()) refuse_url(std::string(what) + ": " + path + " can't be read, or is empty");
-  return text;
-}
 
 // "host", "host:port", "[::1]:port".
 std::string endpoint(std::string_view text) {
@@ -49,15 +40,16 @@ Settings Settings::take_from(Url url) {
   Settings settings;
   settings.tls = url.scheme == "etcds";
   settings.user = url.user;
-  settings.password = core::take_password(url);
+  settings.password = core::take_password(url, settings.warnings);
   if (settings.user.empty() != settings.password.empty())
     refuse_url("a user needs a password, and a password a user");
   settings.prefix = url.query.contains("prefix") ? url.take("prefix") : "interlock/";
   if (!is_plain_utf8(settings.prefix)) refuse_url("prefix: no control characters, please");
   settings.call_timeout = core::take_timeout(url, settings.call_timeout);
-  settings.ca = read_file(url.take("ca"), "ca");
-  settings.certificate = read_file(url.take("cert"), "cert");
-  settings.key = read_file(url.take("key"), "key");
+  using core::Secrecy;
+  settings.ca = core::take_file(url, "ca", Secrecy::open, settings.warnings);
+  settings.certificate = core::take_file(url, "cert", Secrecy::open, settings.warnings);
+  settings.key = core::take_file(url, "key", Secrecy::secret, settings.warnings);
   settings.server_name = url.take("server-name");
   if (settings.certificate.empty() != settings.key.empty())
     refuse_url("cert and key go together: our certificate and its private key");

@@ -20,6 +20,7 @@ struct Settings {
   std::string certificate{};
   std::string key{};
   std::string server_name{};  ///< to verify; empty: the host
+  std::vector<std::string> warnings{};
 
   /// Takes everything out of the URL. Throws Error (invalid) that names what is wrong, and never
   /// what is secret.

@@ -50,6 +50,7 @@ Store::Store(Settings settings)
   sink_ = [](const Owner&) {};
   traits_.name = "etcd";
   traits_.where = settings_.where();
+  traits_.warnings = settings_.warnings;
   traits_.heartbeat = kHeartbeat;
   traits_.call_timeout = settings_.call_timeout;
   traits_.drift_rate = 0.001;

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "backends/file/ancestors.hpp"
 #include "core/text.hpp"
 
 namespace interlock::file {
@@ -119,30 +120,37 @@ Directory::Opened Directory::open() const {
 
 FileDescriptor Directory::open_directory() const {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  FileDescriptor fd(::open(path_.c_str(), flags));
+  const auto slash = path_.rfind('/');
+  const auto name = path_.size() > 1 ? path_.substr(slash + 1) : ".";
+  const auto parent = open_parent(path_, [this](const std::string& why) { refuse(why); });
+  if (!parent) {
+    const int reason = errno;
+    const auto above = path_.substr(0, slash);
+    if (reason == ENOENT) {
+      throw Error(Errc::refused,
+                  "the directory " + above + " does not exist; make it: mkdir -p " + above,
+                  {.resource = {}, .node = where_, .maybe_held = false});
+    }
+    throw failure("can't open the directory " + path_, reason);
+  }
+  FileDescriptor fd(::openat(parent.get(), name.c_str(), flags));
   if (!fd && errno == ENOENT) {
     // The last one only: whoever mistypes a path should hear of it, and not lock by himself.
-    if (::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) {
+    if (::mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) {
       const int reason = errno;
-      const auto parent = path_.substr(0, path_.rfind('/'));
-      struct stat info {};
-      if (reason == ENOENT && ::stat(parent.c_str(), &info) != 0) {
-        throw Error(Errc::refused,
-                    "the directory " + parent + " does not exist; make it: mkdir -p " + parent,
-                    {.resource = {}, .node = where_, .maybe_held = false});
-      }
       const auto error = failure("can't make the directory " + path_, reason);
       if (reason != ENOENT) throw error;
       // /proc says that nothing is there, and means that nothing can be made there.
       throw Error(error.errc(), error.message() + kElsewhere,
                   {.resource = {}, .node = where_, .maybe_held = false});
     }
-    fd = FileDescriptor(::open(path_.c_str(), flags));
+    fd = FileDescriptor(::openat(parent.get(), name.c_str(), flags));
   }
   if (fd) return fd;
   const int reason = errno;
   struct stat info {};
-  if (::lstat(path_.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
+  if (::fstatat(parent.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISLNK(info.st_mode)) {
     refuse("is a symbolic link, which somebody could turn; use the directory it points to");
   }
   throw failure("can't open the directory " + path_, reason);

@@ -17,12 +17,12 @@ namespace interlock::file {
 /// and try again.
 struct DirectoryRemoved {};
 
-/// Ours alone, on a local disk, and no symbolic link; everything in it is opened relative to its
+/// Ours alone, on a local disk, no symbolic link, and below directories that nobody else can rename; everything in it is opened relative to its
 /// descriptor and without following links, so that nobody can put another one in its place
 /// unnoticed. Thread-safe.
 class Directory {
  public:
-  /// Made (0700) if it is missing, parents included. Throws Error (refused) if it is not fit.
+  /// Made (0700) if it is missing, its parents are not. Throws Error (refused) if it is not fit.
   Directory(const std::filesystem::path& path, bool allow_network_file_system);
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }

@@ -19,6 +19,7 @@ const Verbs& lease_verbs() { return Verbs::of(Settings::Kind::lease); }
 LeaseStore::LeaseStore(Settings settings) : settings_(std::move(settings)), home_(fresh_home()) {
   traits_.name = "postgres";
   traits_.where = settings_.where;
+  traits_.warnings = settings_.warnings;
   traits_.call_timeout = settings_.call_timeout;
   traits_.heartbeat = kHeartbeat;
   traits_.drift_rate = 0.001;

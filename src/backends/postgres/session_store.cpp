@@ -114,6 +114,7 @@ class SessionStore::Timer final : public io::Connection {
 SessionStore::SessionStore(Settings settings) : settings_(std::move(settings)) {
   traits_.name = "postgres";
   traits_.where = settings_.where;
+  traits_.warnings = settings_.warnings;
   traits_.call_timeout = settings_.call_timeout;
   traits_.heartbeat = kHeartbeat;
   traits_.drift_rate = 0.001;

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "core/option_file.hpp"
 #include "core/settings.hpp"
 #include "core/text.hpp"
 
@@ -146,8 +147,11 @@ Settings Settings::from(Url url) {
                       std::all_of(settings.hosts.begin(), settings.hosts.end(), is_here);
   auto database = url.path.empty() ? url.path : url.path.substr(1);
   add("user", url.user);
-  add("password", core::take_password(url));
+  add("password", core::take_password(url, settings.warnings));
   add("dbname", database);
+  for (const auto* name : {"sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile"}) {
+    if (url.query.contains(name)) core::check_file(name, url.query[name]);
+  }
   for (const auto* name : kLibpq) add(name, url.take(name));
   add("application_name", kTitle);
   add("client_encoding", "UTF8");

@@ -31,6 +31,7 @@ struct Settings {
   Waiting waiting = Waiting::both;
   bool verified = false;  ///< it is the server that it says it is, or on this host
   Duration call_timeout = std::chrono::seconds(5);
+  std::vector<std::string> warnings;
 
   /// Throws Error (invalid).
   static Settings from(Url url);

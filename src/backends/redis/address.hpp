@@ -14,12 +14,16 @@ namespace interlock::redis {
 /// Certificates, checked and loaded once for all connections.
 class Tls {
  public:
-  struct Files {
-    std::string ca;  ///< empty: the system's
-    std::string certificate;
-    std::string key;
+  struct File {
+    std::string path;
+    std::string text;  ///< PEM
   };
-  /// Throws Error (invalid or refused) that names the file.
+  struct Files {
+    File ca;  ///< empty: the system's
+    File certificate;
+    File key;  ///< empty: it stands beside the certificate
+  };
+  /// Throws Error (invalid) that names the file.
   explicit Tls(const Files& files);
   [[nodiscard]] ssl_ctx_st* context() const noexcept { return context_.get(); }
 
@@ -55,6 +59,7 @@ struct Settings {
   std::vector<Endpoint> endpoints;
   Access access;
   std::string prefix;
+  std::vector<std::string> warnings{};
 
   /// Throws Error (invalid). What it does not know is left in the URL's query.
   static Settings take_from(Url& url, const std::string& default_port = "6379");

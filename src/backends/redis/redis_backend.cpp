@@ -3,6 +3,7 @@
 #include "backends/redis/redlock.hpp"
 #include "backends/redis/sentinel.hpp"
 #include "backends/redis/store.hpp"
+#include "core/option_file.hpp"
 #include "interlock/stores.hpp"
 
 namespace interlock {
@@ -14,6 +15,7 @@ Traits traits_of(std::string where, const Settings& settings) {
   Traits traits;
   traits.name = "redis";
   traits.where = std::move(where);
+  traits.warnings = settings.warnings;
   traits.heartbeat = std::chrono::seconds(1);
   traits.call_timeout = settings.access.call_timeout;
   traits.drift_rate = 0.001;
@@ -73,7 +75,9 @@ std::unique_ptr<Backend> open_sentinel(Url url) {
         Errc::invalid,
         "the store's URL: Sentinel needs the master's name: redis+sentinel://s1,s2,s3/name");
   }
-  plan.sentinel_access = Settings::take_from(of_sentinel).access;
+  const auto for_sentinel = Settings::take_from(of_sentinel);
+  plan.sentinel_access = for_sentinel.access;
+  core::add_warnings(settings.warnings, for_sentinel.warnings);
   plan.sentinels = settings.endpoints;
   plan.master = path;
   plan.access = settings.access;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/redis/redlock_store.hpp"
+#include "core/option_file.hpp"
 
 namespace interlock::redis {
 
@@ -15,12 +16,13 @@ constexpr std::size_t kMostNodes = 31;
   throw Error(Errc::invalid, "the store's URL: redlock: " + why);
 }
 
-RedlockGroup::Member member_of(std::string_view text) {
+RedlockGroup::Member member_of(std::string_view text, std::vector<std::string>& warnings) {
   auto url = Url::parse(text);
   if (url.scheme != "redis" && url.scheme != "rediss" && url.scheme != "redis+unix")
     refuse("each of its nodes is a redis:, rediss: or redis+unix: URL");
   if (url.query.contains("prefix")) refuse("all nodes have one prefix: &prefix= after the nodes");
   auto settings = Settings::take_from(url);
+  core::add_warnings(warnings, settings.warnings);
   url.expect_all_taken(Settings::options());
   if (settings.endpoints.size() != 1) refuse("each of its nodes is one server");
   const auto& endpoint = settings.endpoints.front();
@@ -33,10 +35,11 @@ RedlockGroup::Member member_of(std::string_view text) {
 
 std::unique_ptr<Backend> open_redlock(Url url) {
   std::vector<RedlockGroup::Member> members;
+  std::vector<std::string> warnings;
   const auto list = url.take("nodes");
   for (std::string_view rest = list; !rest.empty();) {
     const auto comma = std::min(rest.find(','), rest.size());
-    members.push_back(member_of(rest.substr(0, comma)));
+    members.push_back(member_of(rest.substr(0, comma), warnings));
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   if (!members.empty()) {
@@ -72,6 +75,8 @@ std::unique_ptr<Backend> open_redlock(Url url) {
   traits.why_no_slots = kNoSlots;
   traits.call_timeout = settings.access.call_timeout;
   traits.drift_rate = 0.01;
+  traits.warnings = std::move(warnings);
+  core::add_warnings(traits.warnings, settings.warnings);
   if (members.size() % 2 == 0) {
     traits.warnings.push_back(std::to_string(members.size()) +
                               " nodes survive the loss of no more of them than " +
