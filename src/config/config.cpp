@@ -27,7 +27,7 @@ auto reading(const std::string& what, const Read& read) {
   try {
     return read();
   } catch (const Error& error) {
-    throw Error(Errc::invalid, (what.empty() ? "" : what + ": ") + error.message());
+    throw Error(error.errc(), (what.empty() ? "" : what + ": ") + error.message());
   }
 }
 

@@ -103,14 +103,24 @@ std::shared_ptr<const Template> Engine::prepare(std::vector<Part> parts, Options
   if (parts.empty()) throw Error(Errc::invalid, "a claim needs at least one resource");
   auto what = std::make_shared<Template>();
   what->resource = parts.front().resource;
-  for (const auto& part : parts) check_resource(part.resource);
+  if (options.owner_id && options.owner_id->empty())
+    throw Error(Errc::invalid_owner,
+                "the owner id is empty; name the owner, like \"worker-7\", or leave it out",
+                {.resource = what->resource, .node = {}, .maybe_held = false});
   what->parts = std::move(parts);
   normalize(what->parts, options.hierarchy);
   what->who = std::make_shared<const Who>(Who{.label = options.label,
                                               .identity = options.identity,
                                               .host = host_,
                                               .pid = options.process.value_or(getpid()),
-                                              .actor = options.actor});
+                                              .actor = options.actor,
+                                              .owner_id = options.owner_id.value_or("")});
+  for (auto& part : parts) {
+    check_resource(part.resource);
+    if (options.name_space.empty()) continue;
+    part.resource = options.name_space + ":" + part.resource;
+    check_resource(part.resource);
+  }
   check_claim(
       {.owner = {1, 1}, .parts = what->parts, .ttl = options.ttl, .priority = 0, .who = what->who});
   const auto refuse = [&](Errc code, const std::string& message) {

@@ -495,12 +495,13 @@ TEST_P(SingleFlights, DestroyingItDoesNotWaitForAStoreThatIsSilent) {
 
 TEST_P(SingleFlights, WhatMakesNoSenseIsRefused) {
   const auto locks = client();
-  const auto refused = [&](const Cache& cache, const SingleFlightOptions& options) {
+  const auto refused = [&](const Cache& cache, const SingleFlightOptions& options,
+                           Errc code = Errc::invalid) {
     try {
       SingleFlight(locks, cache, counter(), options);
       return false;
     } catch (const Error& error) {
-      return error.errc() == Errc::invalid;
+      return error.errc() == code;
     }
   };
   const auto cache = cache_.functions();
@@ -508,7 +509,7 @@ TEST_P(SingleFlights, WhatMakesNoSenseIsRefused) {
   EXPECT_TRUE(refused({.get = cache.get, .put = {}}, {}));
   EXPECT_TRUE(refused({.get = {}, .put = cache.put}, {}));
   EXPECT_TRUE(refused(cache, {.prefix = "a\nb"}));
-  EXPECT_TRUE(refused(cache, {.ttl = 0s}));
+  EXPECT_TRUE(refused(cache, {.ttl = 0s}, Errc::invalid_ttl));
   EXPECT_TRUE(refused(cache, {.stale_for = 1s}));
   EXPECT_TRUE(refused(cache, {.fresh_for = 0s}));
   EXPECT_TRUE(refused(cache, {.early = -1}));

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 using namespace interlock;
 using interlock::core::Acquisition;
 using namespace std::chrono_literals;
@@ -303,3 +305,27 @@ TEST(RetryPresets, AreWhatTheySay) {
 }
 
 }  // namespace
+// Row 2.2: the retry interval of the forms that try a number of times.
+TEST(RetryPresets, EveryIsTheSamePauseAfterEachTry) {
+  constexpr auto fixed = Retry::every(50ms, 4);
+  EXPECT_EQ(fixed.attempts, 4);
+  for (int failed = 1; failed < 100; ++failed) EXPECT_EQ(fixed.delay(failed), 50ms);
+  EXPECT_EQ(fixed.jitter, 0);
+}
+
+TEST_F(Acquiring, AFixedIntervalIsKeptExactly) {  // row 2.2
+  auto p = plan();
+  p.tries = Retry::every(50ms, 4);
+  Acquisition a(p);
+  auto step = a.start(now);
+  for (int failed = 1; failed < 4; ++failed) {
+    ASSERT_FALSE(a.reply(now, step.call, now, busy()).ask);
+    EXPECT_EQ(a.next_tick(), now + 50ms);
+    now += 50ms;
+    step = a.tick(now);
+    ASSERT_TRUE(step.ask);
+  }
+  a.reply(now, step.call, now, busy());
+  EXPECT_EQ(a.outcome(), Outcome::exhausted);
+}
+
