@@ -131,6 +131,9 @@ struct ClientOptions {
   Duration release_timeout = std::chrono::seconds(1);
   /// Which waits are ended with an error (deadlock) when they can't end otherwise.
   Deadlocks deadlocks = Deadlocks::by_actor;
+  /// Told with Event::opened, so that a log says at the start which ttl and max_wait the program means to
+  /// use. No lock takes anything from it. connect(const Config&) sets it. Empty: not told.
+  std::optional<Options> told_at_start{};
 };
 
 }  // namespace interlock
