@@ -155,6 +155,27 @@ TEST_F(Acquiring, JitterOnlyShortensAndNotByMuch) {
   }
 }
 
+// Row 0.4: those who were refused at the same moment come back at different ones.
+TEST_F(Acquiring, JitterSpreadsThePausesOfSeveralCallers) {
+  const auto pauses = [&](double jitter) {
+    auto p = plan();
+    p.tries = Retry{.attempts = 2, .first = 100ms, .jitter = jitter};
+    std::set<TimePoint> ends;
+    for (p.seed = 1; p.seed <= 200; ++p.seed) {
+      Acquisition a(p);
+      const auto step = a.start(now);
+      a.reply(now, step.call, now, busy());
+      ends.insert(a.next_tick());
+    }
+    return ends;
+  };
+  const auto spread = pauses(0.2);
+  EXPECT_GT(spread.size(), 150U);
+  EXPECT_LT(*spread.begin(), now + 85ms);
+  EXPECT_GT(*spread.rbegin(), now + 95ms);
+  EXPECT_EQ(pauses(0), std::set<TimePoint>{now + 100ms});
+}
+
 TEST_F(Acquiring, AStoreThatDoesNotAnswerIsAskedAsOftenAsThePolicySays) {
   auto p = plan();
   p.retry = Retry{.attempts = 3, .first = 100ms, .multiplier = 2, .jitter = 0};
@@ -292,7 +313,9 @@ TEST_F(Acquiring, LateAnswersOtherThanAGrantSayNothing) {
   EXPECT_EQ(a.place(), 1U);
 }
 
-TEST(RetryPresets, AreWhatTheySay) {
+TEST(RetryPresets, AreWhatTheySay) {  // row 0.4
+  EXPECT_GT(Retry::standard().jitter, 0);
+  EXPECT_GT(Retry::aggressive().jitter, 0);
   EXPECT_EQ(Retry::standard().attempts, 10);
   EXPECT_EQ(Retry::standard().delay(1), 100ms);
   EXPECT_EQ(Retry::standard().delay(2), 200ms);
@@ -304,7 +327,6 @@ TEST(RetryPresets, AreWhatTheySay) {
   EXPECT_EQ(Retry::aggressive().delay(40), 1s);
 }
 
-}  // namespace
 // Row 2.2: the retry interval of the forms that try a number of times.
 TEST(RetryPresets, EveryIsTheSamePauseAfterEachTry) {
   constexpr auto fixed = Retry::every(50ms, 4);
@@ -329,3 +351,4 @@ TEST_F(Acquiring, AFixedIntervalIsKeptExactly) {  // row 2.2
   EXPECT_EQ(a.outcome(), Outcome::exhausted);
 }
 
+}  // namespace
