@@ -26,6 +26,7 @@ check grep -Eq '^a +waiting 1 +exclusive +.* second$' out
 check grep -Eq '^a +waiting 2 +shared +.* third$' out
 refute grep -q $'\033' out
 
+# row 4.5
 it "list --json has the documented keys"
 expect 0 "$INTERLOCK" list --json
 check python3 - "$out" <<'CHECK'
