@@ -197,6 +197,37 @@ void show_cycle(servers::RedisServer& server, BareRedis& bare) {
       [&] { return per_cycle(1000, [&] { bare.cycle("bare"); }); }));
 }
 
+// Row 2.10: what a toolkit for Redis measures of its locks, beside the same by hand.
+void show_forms(servers::RedisServer& server, BareRedis& bare) {
+  const Apart apart(server.process().pid());
+  const auto locks = connect(server.url());
+  const auto beside = [&](const std::string& name, const std::string& baseline, double most,
+                          const auto& ours, const auto& by_hand) {
+    bench::show(bench::in_turns(
+        {.name = name, .ours = 0, .baseline_name = baseline, .baseline = 0, .most = most}, 9,
+        [&] { return per_cycle(1000, ours); }, [&] { return per_cycle(1000, by_hand); }));
+  };
+  const auto cycle = [&] { bare.cycle("bare"); };
+  const auto held = Mutex(locks, "taken").acquire();
+  bare.call({"SET", "bare:taken", kToken, "NX", "PX", "600000"});
+  const Mutex taken(connect(server.url()), "taken");
+  beside(
+      "redis: try that finds it taken", "hiredis: SET NX PX that is refused", 1.5,
+      [&] {
+        if (taken.try_acquire()) std::exit(1);
+      },
+      [&] {
+        bare.call({"SET", "bare:taken", kToken, "NX", "PX", "30000"});
+      });
+  const RwLock book(locks, "book");
+  beside(
+      "redis: read + release", "hiredis: SET NX PX, compare-and-delete", 2,
+      [&] { auto lease = book.read(); }, cycle);
+  beside(
+      "redis: write + release", "hiredis: SET NX PX, compare-and-delete", 1.15,
+      [&] { auto lease = book.write(); }, cycle);
+}
+
 void show_threads(const Client& locks, int port) {
   bench::show(bench::in_turns(
       {.name = "redis: 64 threads, distinct locks, one client",
@@ -307,6 +338,7 @@ int main(int argc, char** argv) {
   if (wanted("handoff")) show_handoff(server, bare);
   if (wanted("crowd")) show_crowd(url, server.port());
   if (wanted("cycle")) show_cycle(server, bare);
+  if (wanted("forms")) show_forms(server, bare);
   if (wanted("server time")) show_server_time(server, bare);
   const auto locks = connect(url);
   if (wanted("threads")) show_threads(locks, server.port());

@@ -29,6 +29,8 @@ inline int exit_code(interlock::Errc code) {
   using interlock::Errc;
   switch (code) {
     case Errc::invalid:
+    case Errc::invalid_ttl:
+    case Errc::invalid_owner:
     case Errc::wrong_kind:
     case Errc::wrong_capacity:
     case Errc::unsupported:

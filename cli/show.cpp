@@ -34,8 +34,9 @@ std::string host_and_pid(const interlock::Who& who, int less = 0) {
 }
 
 std::string describe_within(const interlock::Who& who, int less) {
-  if (who.host.empty()) return who.label.empty() ? "an unknown host" : who.label;
-  std::string text = host_and_pid(who, less);
+  const auto owner = who.owner_id.empty() ? "" : who.owner_id + " on ";
+  if (who.host.empty()) return owner + (who.label.empty() ? "an unknown host" : who.label);
+  std::string text = owner + host_and_pid(who, less);
   if (!who.label.empty()) text += " (" + who.label + ")";
   return text;
 }
@@ -77,6 +78,7 @@ nlohmann::ordered_json to_json(const Entry& entry) {
       {"slots", entry.slots},
       {"ancestor", entry.ancestor},
       {"label", entry.who.label},
+      {"owner_id", entry.who.owner_id},
       {"identity", entry.who.identity},
       {"actor", entry.who.actor},
       {"host", entry.who.host},

@@ -1,6 +1,7 @@
 // Several instances of a stream processor make checkpoints of one state. One at a time does, whichever
 // comes first, and the storage refuses one that was overtaken: a checkpoint that an instance began
 // before it was suspended for an hour must not become the newest.
+// (Row 0.6 of tests/requirements.md.)
 #include <interlock/interlock.hpp>
 
 #include <iostream>

@@ -1,5 +1,6 @@
 // Crawlers fetch pages, and no site may be visited by two of them at a time. Each takes the lock of a
 // domain, fetches what there is to fetch from it, and goes on to a domain that is free.
+// (Row 1.6 of tests/requirements.md.)
 #include <interlock/interlock.hpp>
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // Several nodes compact the partitions of a table. A partition that somebody else is at is skipped: there
 // is always another one to do.
+// (Row 0.8 of tests/requirements.md.)
 #include <interlock/interlock.hpp>
 
 #include <array>

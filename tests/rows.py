@@ -1,29 +1,79 @@
-"""Each row of what the first users asked for has a test or a running example that names it."""
+"""Each row and each case of tests/requirements.md has a test, an example or a bench that names it."""
 import pathlib
 import re
 import sys
 
-ROWS = {
-    "0.6": "checkpoint coordination", "0.7": "leader election", "0.8": "compaction of a partition",
-    "0.9": "task queue", "0.10": "several locks in sorted order", "0.11": "metrics and wait times",
-    "0.12": "Redlock, renewal, priorities, semaphores, readers and writers",
-    "1.2": "acquire with retries", "1.6": "one worker per domain",
-    "3.2": "get or generate", "3.4": "falls back to memory, with a warning", "3.5": "a settings file",
-    "3.6": "a token that names host and process", "3.7": "traces", "3.8": "log lines",
-    "4.1": "the facade and its settings", "4.2": "acquire and release lists", "4.3": "who holds them",
-    "4.4": "read a file under its lock",
-}
-EXAMPLES = {"0.6": "checkpoint_coordinator.cpp", "0.8": "partition_compaction.cpp", "1.6": "crawler.cpp"}
-
 root = pathlib.Path(sys.argv[1])
-named = set()
-for path in (root / "tests").rglob("*"):
-    if path.suffix in {".cpp", ".hpp", ".sh"}:
-        for match in re.finditer(r"[Rr]ows? ([0-9., and]+)", path.read_text()):
-            named.update(re.findall(r"\d+\.\d+", match.group(1)))
-named.update(row for row, name in EXAMPLES.items() if (root / "examples" / name).exists())
+NUMBERS = r"((?:\d+(?:\.\d+)?(?:, | and )?)+)"
+ROW = re.compile(r"\brows? " + NUMBERS, re.IGNORECASE)
+CASE = re.compile(r"\bacceptance cases? " + NUMBERS, re.IGNORECASE)
+COVERED = re.compile(r"\bCase<(\d+)>")
+# What begins a test, an example or a bench; and what a comment is there.
+CODE = {".cpp": (re.compile(r"TEST(_P|_F)?\("), "//"), ".sh": (re.compile(r"it \""), "#")}
 
-missing = [f"{row} ({what})" for row, what in ROWS.items() if row not in named]
-if missing:
-    sys.exit("no test names row " + ", ".join(missing))
-print(f"all {len(ROWS)} rows have a test that names them")
+
+def wanted(kind):
+    page = (root / "tests" / "requirements.md").read_text()
+    heading = {"row": "## Rows", "case": "## Acceptance cases"}[kind]
+    table = page.split(heading)[1].split("\n## ")[0]
+    return dict(re.findall(r"^\| (\d[\d.]*) \| (.*) \|$", table, re.MULTILINE))
+
+
+def numbers(pattern, text):
+    return {number for match in pattern.finditer(text) for number in re.findall(r"\d+(?:\.\d+)?", match[1])}
+
+
+def comment_above(lines, at, mark):
+    """The comment that ends right before this line, and the one on it."""
+    first = at
+    while first > 0 and lines[first - 1].lstrip().startswith(mark):
+        first -= 1
+    return " ".join(line.strip(" " + mark) for line in lines[first:at]) + " " + lines[at].partition(mark)[2]
+
+
+def named_by_tests():
+    rows, cases = set(), set()
+    for path in sorted((root / "tests").rglob("*")):
+        if path.suffix not in CODE:
+            continue
+        begins, mark = CODE[path.suffix]
+        lines = path.read_text().splitlines()
+        for at, line in enumerate(lines):
+            if begins.match(line):
+                said = comment_above(lines, at, mark)
+                rows |= numbers(ROW, said)
+                cases |= numbers(CASE, said)
+        in_test = False
+        for line in lines:
+            in_test = in_test or bool(begins.match(line))
+            if in_test and "COVERS(" in line:
+                cases |= set(COVERED.findall(line))
+    return rows, cases
+
+
+def named_by_programs():
+    """Examples are run by the tests, benches by make bench."""
+    said = ""
+    for path in sorted((root / "examples").glob("*.cpp")):
+        said += " ".join(line[2:] for line in path.read_text().splitlines()[:10] if line.startswith("//")) + "\n"
+    for path in sorted((root / "bench").glob("*_bench.cpp")):
+        lines = path.read_text().splitlines()
+        for at, line in enumerate(lines):
+            if line.startswith("void show_"):
+                said += comment_above(lines, at, "//") + "\n"
+    return numbers(ROW, said)
+
+
+rows, cases = named_by_tests()
+rows |= named_by_programs()
+problems = []
+for kind, named in (("row", rows), ("acceptance case", cases)):
+    known = wanted(kind.split()[-1])
+    if not known:
+        problems.append(f"tests/requirements.md lists no {kind}")
+    problems += [f"no test names {kind} {number}: {what}" for number, what in known.items() if number not in named]
+    problems += [f"a test names {kind} {number}, which tests/requirements.md does not have"
+                 for number in sorted(named - set(known))]
+if problems:
+    sys.exit("\n".join(problems))
+print(f"{len(wanted('row'))} rows and {len(wanted('case'))} acceptance cases: each is named by a test")

@@ -21,7 +21,7 @@ struct Template;
 /// timing out leaves nothing behind. The asynchronous forms take no thread while they wait.
 class Acquirer {
  public:
-  /// Throws Error (invalid) for a name or an option that no store would take.
+  /// Throws Error (invalid, invalid_ttl, invalid_owner) for what no store would take.
   Acquirer(Client client, std::vector<Part> parts, Options options);
 
   /// Waits for it, as long as Options::max_wait. Throws Error: timed_out, cancelled, unreachable, …

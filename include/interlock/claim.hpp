@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "interlock/clock.hpp"
+#include "interlock/error.hpp"
 
 namespace interlock {
 
@@ -71,6 +72,8 @@ struct Who {
 
   std::string actor{};  ///< deadlocks: whose wait and holds belong together; see Options::actor
 
+  std::string owner_id{};  ///< the owner's name for people, see Options::owner_id; may be empty
+
   bool operator==(const Who&) const = default;
 };
 
@@ -98,15 +101,17 @@ void normalize(std::vector<Part>& parts, bool hierarchy);
 /// one separates nothing ("https://host/x" gives "https://host").
 std::vector<std::string> ancestors(std::string_view resource);
 
-// Validation, before any I/O. Each throws Error (invalid) that names the value and the rule.
+// Validation, before any I/O. Each throws Error that names the value and the rule: invalid, or what is
+// said there.
 
 /// 1 to 512 bytes of UTF-8 without control characters.
 void check_resource(std::string_view resource);
 /// Labels and identities: up to 1024 bytes of UTF-8 without control characters; may be empty.
-void check_text(std::string_view what, std::string_view text);
-/// From a millisecond to a year.
+void check_text(std::string_view what, std::string_view text, Errc code = Errc::invalid);
+/// From a millisecond to a year. Throws Error (invalid_ttl).
 void check_ttl(Duration ttl, std::string_view resource);
-/// All of the above, and: an owner, at least one part, at most 1024, slots within capacity.
+/// All of the above, and: an owner (or invalid_owner), at least one part, at most 1024, slots within
+/// capacity.
 void check_claim(const Claim& claim);
 
 }  // namespace interlock

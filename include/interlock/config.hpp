@@ -27,6 +27,15 @@ enum class SettingOrigin {
 
 std::string_view to_string(SettingOrigin origin) noexcept;
 
+/// Where a Redis is, for a backend of "redis". What is empty is taken from REDIS_HOST, REDIS_PORT, REDIS_DB
+/// and REDIS_PASSWORD, each for itself.
+struct RedisPresets {
+  std::string host{};
+  std::optional<int> port{};
+  std::optional<int> db{};
+  std::string password{};
+};
+
 /// What the program itself decides. It goes before the file and the environment.
 struct Presets {
   /// The settings file, instead of $INTERLOCK_CONFIG and ./interlock.json. It has to be there;
@@ -35,6 +44,7 @@ struct Presets {
   std::optional<std::string> url{};  ///< the store
   /// "memory", "file" or "redis", as LOCKING_BACKEND; `url` goes first.
   std::optional<std::string> backend{};
+  RedisPresets redis{};  ///< for `backend` = "redis"
   std::optional<bool> enable_distributed_locking{};
   std::optional<OnUnavailable> on_unavailable{};
   std::optional<Duration> ttl{};

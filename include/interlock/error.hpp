@@ -9,20 +9,22 @@ namespace interlock {
 
 /// The kinds of failure. Never mistaken for each other; see docs/guarantees.md.
 enum class Errc {
-  invalid = 1,     ///< bad input, refused before any I/O
-  busy,            ///< a one-shot attempt found it taken
-  timed_out,       ///< waited as long as it was allowed to
-  exhausted,       ///< tried as often as it was allowed to
-  cancelled,       ///< the caller's stop token fired
-  lost,            ///< the lease was ours and is no more
-  unreachable,     ///< the store did not answer, or its answer did not arrive
-  refused,         ///< the store answered, and said no: rights, a full disk, a network file system
-  corrupt,         ///< the store's own data can't be read
-  wrong_kind,      ///< the resource is in use as another kind of lock
+  invalid = 1,  ///< bad input, refused before any I/O; a TTL and an owner have codes of their own
+  busy,         ///< a one-shot attempt found it taken
+  timed_out,    ///< waited as long as it was allowed to
+  exhausted,    ///< tried as often as it was allowed to
+  cancelled,    ///< the caller's stop token fired
+  lost,         ///< the lease was ours and is no more
+  unreachable,  ///< the store did not answer, or its answer did not arrive
+  refused,      ///< the store answered, and said no: rights, a full disk, a network file system
+  corrupt,      ///< the store's own data can't be read
+  wrong_kind,   ///< the resource is in use as another kind of lock
   wrong_capacity,  ///< the semaphore is in use with another capacity
   unsupported,     ///< this store can't do that, see its traits
   forked,          ///< this is a forked child: the client is its parent's, or etcd was in use there
   deadlock,        ///< waiting on would never end
+  invalid_ttl,     ///< a time to live that no store takes; refused before any I/O
+  invalid_owner,   ///< an empty or unusable owner, owner id or identity; refused before any I/O
 };
 
 const std::error_category& error_category() noexcept;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,34 @@
 #include "interlock/client.hpp"
 
 namespace interlock {
+
+/// How a Locking reads its names.
+struct LockingOptions {
+  /// Off: slashes mean nothing, so names that look like paths are independent. On: "table" excludes
+  /// "table/row", as with Options::hierarchy of other locks. All who use the same names have to agree.
+  bool hierarchy = false;
+};
+
+/// Where a Locking keeps its locks. What is left empty is taken from the settings (config.hpp):
+/// LOCKING_BACKEND, REDIS_HOST and so on.
+struct LockingStore {
+  /// "memory", "file", "redis", or any URL. Empty: "redis" if one of its fields is given, "file" if one
+  /// of its fields is given, else what the settings say.
+  std::string backend{};
+
+  // For "redis". Each goes before its variable: REDIS_HOST, REDIS_PORT, REDIS_DB, REDIS_PASSWORD.
+  std::string host{};
+  std::optional<int> port{};
+  std::optional<int> db{};
+  std::string password{};
+
+  // For "file".
+  /// The directory that has the store in it. Empty, without a lock_file_name: the user's own store.
+  std::filesystem::path working_dir{};
+  /// The store's name in working_dir: a directory, as Interlock has more than one file. Empty:
+  /// ".interlock".
+  std::string lock_file_name{};
+};
 
 /// Locks of one identity. It keeps the leases itself, renews them while they are held, and gives back
 /// what is left when it is destroyed. Thread-safe.
@@ -34,12 +63,15 @@ class Locking {
   /// The longest that acquire() waits unless it is told otherwise.
   static constexpr Duration kMaxWait = std::chrono::seconds(30);
 
-  /// On this client's store. Throws Error (invalid) if the identity is empty.
-  Locking(std::string identity, Client locks);
-  /// On the store that `backend` says: "memory", "file", "redis" (where REDIS_HOST, … say), or any URL.
-  /// Empty: what the settings say (config.hpp), LOCKING_BACKEND among them. Throws as
+  /// On this client's store. Throws Error (invalid_owner) if the identity is empty.
+  Locking(std::string identity, Client locks, LockingOptions options = {});
+  /// On the store that this says. Throws Error (invalid) if its fields contradict each other, and as
   /// connect(const Config&) does.
-  explicit Locking(std::string identity, std::string_view backend = {}, ClientOptions options = {});
+  Locking(std::string identity, const LockingStore& store, LockingOptions options = {},
+          ClientOptions client = {});
+  /// The same for a backend alone: "memory", "file", "redis", or any URL. Empty: what the settings say,
+  /// LOCKING_BACKEND among them; and if they say nothing, memory with a warning.
+  explicit Locking(std::string identity, std::string_view backend = {}, ClientOptions client = {});
 
   Locking(const Locking&) = delete;
   Locking& operator=(const Locking&) = delete;
@@ -53,10 +85,19 @@ class Locking {
   /// deadlock.hpp: release it, and try again.
   ///
   /// `duration` is how long others wait if this process disappears; while it lives, it renews.
-  /// `who` is for people: who() shows it, also if it is empty.
+  /// `who` is for people: who() shows it, also if it is empty. `limit`: 0s looks once and does not wait;
+  /// less is an Error (invalid), and so is a name of nothing but spaces.
   [[nodiscard]] bool acquire(const std::vector<std::string>& resources,
                              Duration duration = std::chrono::seconds(30), std::string who = {},
                              Duration limit = kMaxWait);
+
+  /// One lock as a handle: nothing, if it was not had within `timeout` or `cancel` was stopped. The lease
+  /// knows its resource, when it was acquired and until when it is valid; it renews itself, and `expiry` is how
+  /// long others wait if this process disappears. This object does not keep it: release(), holds() and the
+  /// destructor leave it alone. Throws Error before any I/O: invalid for a blank key or a timeout of 0s or
+  /// less, invalid_ttl for an expiry of 0s or less.
+  [[nodiscard]] std::optional<Lease> try_acquire(const std::string& key, Duration timeout,
+                                                 Duration expiry, std::stop_token cancel = {});
 
   /// Gives these back, each once, and keeps the rest. Names that this object does not hold are passed
   /// over, whoever holds them. True: all of them were ours until now. Throws Error (unreachable) if the
@@ -73,11 +114,13 @@ class Locking {
       const std::vector<std::string>& resources) const;
 
   /// The bytes of a file, read under its lock, together with other readers: nobody who acquires it by
-  /// the same path writes meanwhile. Nothing, if there is no such file or the lock could not be had
-  /// within kMaxWait. Throws Error if the store fails or the lock was lost while reading, and
-  /// std::system_error if the file is there and can't be read.
+  /// the same path writes meanwhile. The path as it is written is the lock's name, so 512 bytes are the
+  /// most. Nothing, if there is no such file or the lock could not be had within `limit`. Throws Error if the
+  /// store fails or the lock was lost while reading, and std::system_error if the file is there and can't
+  /// be read.
   [[nodiscard]] std::optional<std::string> read_with_lock(
-      const std::filesystem::path& path, Duration duration = std::chrono::seconds(5));
+      const std::filesystem::path& path, Duration duration = std::chrono::seconds(5),
+      Duration limit = kMaxWait);
 
   [[nodiscard]] const std::string& identity() const noexcept { return identity_; }
   [[nodiscard]] const Client& client() const noexcept { return locks_; }
@@ -89,6 +132,7 @@ class Locking {
 
   const std::string identity_;
   const Client locks_;
+  const LockingOptions options_;
   mutable std::mutex mutex_;  // guards the list; never held during a call to the store
   std::vector<std::shared_ptr<Held>> held_;  // oldest first
 };

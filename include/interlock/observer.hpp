@@ -17,7 +17,7 @@ namespace interlock {
 /// or adopted ends once, too: released, lost, release_failed or detached. (If the claim has an
 /// `instead_of`, a lease changes its mode: granted then begins no new one.)
 enum class Event : std::uint8_t {
-  opened,     ///< a client was made
+  opened,     ///< a client was made; with the ttl and limit its program means to use, if it told
   asked,      ///< an acquisition began, on this thread; it waits for `limit` at most
   queued,     ///< it waits; `place` are ahead of it
   granted,    ///< `elapsed`: how long that took
@@ -46,7 +46,8 @@ struct Observation {
   std::string_view resource{};  ///< the first name that was asked for; empty: about the store
   std::uint32_t place = 0;
   Duration elapsed{};
-  std::optional<Duration> limit{};  ///< zero: one shot; none: as long as it takes
+  /// asked, timed_out, refused, opened. Zero: one shot; none: as long as it takes
+  std::optional<Duration> limit{};
   const Error* error = nullptr;
   const Traits* store = nullptr;  ///< whose client this is; never null
 };

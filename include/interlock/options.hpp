@@ -32,6 +32,11 @@ struct Retry {
             .max = std::chrono::seconds(1),
             .multiplier = 1.5};
   }
+  /// The same pause after each try, with no jitter: `Retry::every(50ms, 4)`.
+  static constexpr Retry every(Duration interval, int attempts) {
+    return {
+        .attempts = attempts, .first = interval, .max = interval, .multiplier = 1.0, .jitter = 0.0};
+  }
 
   /// The pause after the n-th failed try (n from 1), before jitter: first, first * multiplier, …
   [[nodiscard]] Duration delay(int failed_tries) const noexcept;
@@ -44,6 +49,14 @@ struct Options {
   Duration ttl = std::chrono::seconds(30);
   /// What for, in your words. Others see it in `interlock who`.
   std::string label{};
+  /// Put before each name, with a colon: "billing" and "report" are the resource "billing:report". That is
+  /// the name in errors, in `interlock list` and in the lease's own functions. (`namespace` is a word of
+  /// C++.) Empty: names are taken as they are.
+  std::string name_space{};
+  /// The owner's name, such as "worker-7", for people: `interlock who`, `list --json` and inspect() show it.
+  /// It decides nothing: two locks with the same owner id exclude each other, and the right to renew and to
+  /// release still comes from the random Owner of the acquisition. Given and empty: Error (invalid_owner).
+  std::optional<std::string> owner_id{};
   /// Makes it re-entrant: claims of the same identity don't exclude each other, and the resource is
   /// free when the last of them is released. Empty: not re-entrant.
   std::string identity{};
@@ -118,6 +131,9 @@ struct ClientOptions {
   Duration release_timeout = std::chrono::seconds(1);
   /// Which waits are ended with an error (deadlock) when they can't end otherwise.
   Deadlocks deadlocks = Deadlocks::by_actor;
+  /// Told with Event::opened, so that a log says at the start which ttl and max_wait the program means to
+  /// use. No lock takes anything from it. connect(const Config&) sets it. Empty: not told.
+  std::optional<Options> told_at_start{};
 };
 
 }  // namespace interlock

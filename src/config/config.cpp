@@ -27,7 +27,7 @@ auto reading(const std::string& what, const Read& read) {
   try {
     return read();
   } catch (const Error& error) {
-    throw Error(Errc::invalid, (what.empty() ? "" : what + ": ") + error.message());
+    throw Error(error.errc(), (what.empty() ? "" : what + ": ") + error.message());
   }
 }
 
@@ -89,51 +89,62 @@ int number(const std::string& text, int most, const std::string& what) {
 }
 
 /// An IPv6 address as it stands in a URL.
-std::string bracketed(std::string_view host) {
+std::string bracketed(std::string_view host, const std::string& said_by) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   in6_addr address{};
   if (::inet_pton(AF_INET6, std::string(host.substr(0, host.find('%'))).c_str(), &address) != 1)
-    throw Error(Errc::invalid, "REDIS_HOST is '" + printable(host, 60) +
+    throw Error(Errc::invalid, said_by + " is '" + printable(host, 60) +
                                    "', but it is the name of a host alone; the port goes into "
                                    "REDIS_PORT");
   return "[" + std::string(host) + "]";
 }
 
-/// What REDIS_HOST, REDIS_PORT, REDIS_DB and REDIS_PASSWORD say, and which of them did.
-std::string redis_url(std::string& variables) {
-  const auto take = [&](const char* name) {
+/// What the program says, and for the rest REDIS_HOST, REDIS_PORT, REDIS_DB and REDIS_PASSWORD, and
+/// which of these did.
+std::string redis_url(const RedisPresets& given, std::string& variables) {
+  const auto take = [&](const char* name, const std::string& preset) {
+    if (!preset.empty()) return preset;
     auto value = variable(name);
     if (!value.empty()) variables += (variables.empty() ? "" : ", ") + std::string(name);
     return value;
   };
-  auto host = take("REDIS_HOST");
-  auto port = take("REDIS_PORT");
-  const auto database = take("REDIS_DB");
-  const auto password = take("REDIS_PASSWORD");
+  // What is wrong is said of the argument or of the variable, whichever it was.
+  const std::string host_is = given.host.empty() ? "REDIS_HOST" : "host";
+  const auto text = [](const std::optional<int>& value) {
+    return value ? std::to_string(*value) : std::string();
+  };
+  auto host = take("REDIS_HOST", given.host);
+  auto port = take("REDIS_PORT", text(given.port));
+  const auto database = take("REDIS_DB", text(given.db));
+  const auto password = given.password.empty() ? take("REDIS_PASSWORD", {}) : std::string();
   if (host.empty()) host = "localhost";
   if (host.find_first_of("/@?,# ") != std::string::npos)
     throw Error(Errc::invalid,
-                "REDIS_HOST is the name of a host; for a URL there is INTERLOCK_URL");
+                host_is + " is the name of a host; for a URL there is INTERLOCK_URL");
   if (!is_plain_utf8(host))
-    throw Error(Errc::invalid, "REDIS_HOST has a control character in it, or is not UTF-8: '" +
+    throw Error(Errc::invalid, host_is + " has a control character in it, or is not UTF-8: '" +
                                    printable(host, 60) + "'; it is the name of a host");
-  if (host.find_first_of(":[]") != std::string::npos) host = bracketed(host);
+  if (host.find_first_of(":[]") != std::string::npos) host = bracketed(host, host_is);
   // Kubernetes sets REDIS_PORT=tcp://10.0.0.1:6379 for a service that is called redis.
   if (port.starts_with("tcp://")) port = port.substr(port.rfind(':') + 1);
-  auto url = "redis://" + host;
-  if (!port.empty()) url += ":" + std::to_string(number(port, 65535, "REDIS_PORT"));
-  if (!database.empty()) url += "/" + std::to_string(number(database, 1 << 20, "REDIS_DB"));
+  auto url = "redis://" +
+             (given.password.empty() ? "" : ":" + percent_encode(given.password) + "@") + host;
+  if (!port.empty())
+    url += ":" + std::to_string(number(port, 65535, given.port ? "port" : "REDIS_PORT"));
+  if (!database.empty())
+    url += "/" + std::to_string(number(database, 1 << 20, given.db ? "db" : "REDIS_DB"));
   // The store reads it from there: so it is in no URL that somebody might show.
   if (!password.empty()) url += "?password-env=REDIS_PASSWORD";
   return url;
 }
 
 /// The URL of a store that is given by its name.
-std::string backend_url(const std::string& name, const std::string& said_by,
-                        const std::string& instead, std::string& variables) {
+std::string backend_url(const std::string& name, const RedisPresets& redis,
+                        const std::string& said_by, const std::string& instead,
+                        std::string& variables) {
   if (name == "memory") return "memory:interlock";
   if (name == "file") return user_store_url();
-  if (name == "redis") return redis_url(variables);
+  if (name == "redis") return redis_url(redis, variables);
   throw Error(Errc::invalid, said_by + " is \"memory\", \"file\" or \"redis\", not \"" +
                                  printable(name, 40) + "\"; for other stores, " + instead);
 }
@@ -180,7 +191,7 @@ void Config::take_presets(const Presets& presets) {
   offer(url_, presets.url, "", checked_url);
   if (presets.backend) {
     std::string variables;
-    auto url = backend_url(*presets.backend, "the backend",
+    auto url = backend_url(*presets.backend, presets.redis, "the backend",
                            "give a URL, like postgres://host/database", variables);
     url_.offer(std::move(url), SettingOrigin::code, variables);
   }
@@ -237,10 +248,10 @@ void Config::take_environment() {
   std::string variables;
   if (const auto backend = variable("LOCKING_BACKEND"); !backend.empty()) {
     variables = "LOCKING_BACKEND";
-    auto url = backend_url(backend, "LOCKING_BACKEND", "set INTERLOCK_URL instead", variables);
+    auto url = backend_url(backend, {}, "LOCKING_BACKEND", "set INTERLOCK_URL instead", variables);
     url_.offer(std::move(url), SettingOrigin::environment, variables);
   } else if (!variable("REDIS_HOST").empty()) {
-    auto url = redis_url(variables);
+    auto url = redis_url({}, variables);
     url_.offer(std::move(url), SettingOrigin::environment, variables);
   }
 }

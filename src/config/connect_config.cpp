@@ -80,6 +80,7 @@ Error out_of_reach(const Error& error, const Config& config) {
 
 Client connect(const Config& config, ClientOptions options) {
   if (!config.deadlock_detection()) options.deadlocks = Deadlocks::off;
+  if (!options.told_at_start) options.told_at_start = config.options();
   if (!config.distributed_locking() || config.url().empty())
     return in_memory(config.warnings(), std::move(options));
   try {

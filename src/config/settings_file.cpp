@@ -54,6 +54,21 @@ constexpr std::size_t kMostBytes = 1U << 20U;
 constexpr int kDeepest = 16;
 constexpr Name kRedis{"Redis", "url", Type::text};
 
+// The settings of a raster cache, in the file of its program:
+// {"honua": {"rasterCache": {"enableDistributedLocking": true}}}. Where the section is there, what it
+// leaves out has the defaults of that cache.
+constexpr std::string_view kProgram = "honua";
+constexpr std::string_view kCache = "rasterCache";
+constexpr std::array<std::string_view, 3> kCacheNames{
+    "enableDistributedLocking", "distributedLockTimeout", "distributedLockExpiry"};
+struct CacheDefault {
+  std::string_view spelling;
+  std::string_view key;
+  std::string_view value;
+};
+constexpr std::array kCacheDefaults{CacheDefault{"distributedLockTimeout", "maxWait", "00:05:00"},
+                                    CacheDefault{"distributedLockExpiry", "ttl", "00:10:00"}};
+
 std::string suggestion(std::string_view unknown, const std::vector<std::string_view>& known) {
   if (const auto nearest = detail::nearest(unknown, known); !nearest.empty())
     return "did you mean \"" + std::string(nearest) + "\"?";
@@ -135,10 +150,13 @@ class Reader {
     for (const auto& [name, value] : root.items()) {
       if (name == kSection) {
         section(value);
+      } else if (name == kProgram) {
+        program(value);
       } else {
         take(name, value);
       }
     }
+    add_cache_defaults();
     return {.entries = std::move(entries_)};
   } catch (const Stranger& stranger) {
     return {.skipped = printable(path_, 400) +
@@ -228,14 +246,18 @@ class Reader {
   json parse(const std::string& content) {
     int line = 1;
     std::string outer;
+    std::string inner;
     const auto note_key = [&](int depth, json::parse_event_t event, json& parsed) {
       if (depth > kDeepest) refuse(line, "it is nested too deep");
       if (event != json::parse_event_t::key) return true;
       const auto name = parsed.get<std::string>();
       if (depth == 1) outer = name;
+      if (depth <= 2) inner = depth == 2 ? name : "";
       const bool first = depth == 1   ? lines_.emplace(name, line).second
                          : depth == 2 ? lines_.emplace(outer + "/" + name, line).second
-                                      : true;
+                         : depth == 3 && outer == kProgram && inner == kCache
+                             ? lines_.emplace(outer + "/" + inner + "/" + name, line).second
+                             : true;
       if (!first) refuse(line, "\"" + printable(name, 60) + "\" is there twice; keep one");
       return true;
     };
@@ -266,12 +288,56 @@ class Reader {
     }
   }
 
-  void take(const std::string& name, const json& value) {
-    const int line = lines_.at(name);
+  // Other names in both sections are those of the program, unless they look like ours.
+  void program(const json& value) {
+    const std::string path(kProgram);
+    if (!value.is_object()) refuse(lines_.at(path), "honua is a section: {\"rasterCache\": {…}}");
+    for (const auto& [name, inner] : value.items()) {
+      if (name == kCache) {
+        cache(inner);
+      } else if (!detail::nearest(name, {kCache}).empty()) {
+        refuse(lines_.at(path + "/" + name),
+               "honua has \"" + printable(name, 60) + "\"; " + suggestion(name, {kCache}));
+      }
+    }
+  }
+
+  void cache(const json& value) {
+    const auto path = std::string(kProgram) + "/" + std::string(kCache);
+    cache_line_ = lines_.at(path);
+    if (!value.is_object())
+      refuse(*cache_line_, "rasterCache is a section: {\"enableDistributedLocking\": true}");
+    const std::vector<std::string_view> ours(kCacheNames.begin(), kCacheNames.end());
+    for (const auto& [name, inner] : value.items()) {
+      const int line = lines_.at(path + "/" + name);
+      if (std::find(ours.begin(), ours.end(), name) != ours.end()) {
+        take(name, inner, line);
+      } else if (!detail::nearest(name, ours).empty()) {
+        refuse(line, "rasterCache has \"" + printable(name, 60) + "\"; " + suggestion(name, ours));
+      }
+    }
+  }
+
+  void add_cache_defaults() {
+    if (!cache_line_) return;
+    for (const auto& [spelling, key, value] : kCacheDefaults) {
+      const bool is_set = std::any_of(entries_.begin(), entries_.end(),
+                                      [&](const FileEntry& each) { return each.key == key; });
+      if (is_set) continue;
+      entries_.push_back({.key = std::string(key),
+                          .value = std::string(value),
+                          .where = path_ + ":" + std::to_string(*cache_line_),
+                          .spelling = std::string(spelling)});
+    }
+  }
+
+  void take(const std::string& name, const json& value) { take(name, value, lines_.at(name)); }
+
+  void take(const std::string& name, const json& value, int line) {
     const auto* known = std::find_if(kNames.begin(), kNames.end(),
                                      [&](const Name& each) { return each.spelling == name; });
     if (known == kNames.end()) {
-      std::vector<std::string_view> names{kSection};
+      std::vector<std::string_view> names{kSection, kProgram};
       for (const auto& each : kNames) names.push_back(each.spelling);
       refuse(line,
              "there is no setting \"" + printable(name, 60) + "\"; " + suggestion(name, names));
@@ -309,7 +375,8 @@ class Reader {
   std::string path_;
   bool found_here_;
   std::map<std::string, int, std::less<>>
-      lines_;  // of each key; inside of a section: "Section/key"
+      lines_;                      // of each key; inside of a section: "Section/key"
+  std::optional<int> cache_line_;  // where "rasterCache" is, if it is there
   std::vector<FileEntry> entries_;
 };
 

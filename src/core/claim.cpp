@@ -55,7 +55,7 @@ void normalize(std::vector<Part>& parts, bool hierarchy) {
       if (above.size() > kDeepest) {
         throw Error(Errc::invalid,
                     "the name is nested more than " + std::to_string(kDeepest) +
-                        " deep; turn Options::hierarchy off if its slashes mean nothing",
+                        " deep; turn the option `hierarchy` off if its slashes mean nothing",
                     {.resource = parts[i].resource, .node = {}, .maybe_held = false});
       }
       for (auto& name : above) {
@@ -97,19 +97,19 @@ void check_resource(std::string_view resource) {
   if (!is_plain_utf8(resource)) refuse("the name has to be UTF-8 without control characters");
 }
 
-void check_text(std::string_view what, std::string_view text) {
+void check_text(std::string_view what, std::string_view text, Errc code) {
   if (text.size() > kLongestText) {
-    throw Error(Errc::invalid, std::string(what) + " has " + std::to_string(text.size()) +
-                                   " bytes; 1024 are the most");
+    throw Error(code, std::string(what) + " has " + std::to_string(text.size()) +
+                          " bytes; 1024 are the most");
   }
   if (!is_plain_utf8(text)) {
-    throw Error(Errc::invalid, std::string(what) + " has to be UTF-8 without control characters");
+    throw Error(code, std::string(what) + " has to be UTF-8 without control characters");
   }
 }
 
 void check_ttl(Duration ttl, std::string_view resource) {
   if (ttl >= kShortestTtl && ttl <= kLongestTtl) return;
-  throw Error(Errc::invalid,
+  throw Error(Errc::invalid_ttl,
               "a time to live of " + format_duration(ttl) +
                   " is not possible; 1ms to a year are, 30s is usual",
               {.resource = std::string(resource), .node = {}, .maybe_held = false});
@@ -122,7 +122,7 @@ void check_claim(const Claim& claim) {
                                    " resources (ancestors included); 1024 are the most");
   }
   if (claim.owner.empty()) {
-    throw Error(Errc::invalid, "a claim needs an owner",
+    throw Error(Errc::invalid_owner, "a claim needs an owner",
                 {.resource = claim.parts.front().resource, .node = {}, .maybe_held = false});
   }
   for (const auto& part : claim.parts) {
@@ -139,7 +139,8 @@ void check_claim(const Claim& claim) {
   try {
     check_text("the label", claim.who->label);
     check_text("the actor", claim.who->actor);
-    check_text("the identity", claim.who->identity);
+    check_text("the identity", claim.who->identity, Errc::invalid_owner);
+    check_text("the owner id", claim.who->owner_id, Errc::invalid_owner);
   } catch (const Error& error) {
     throw error.about(claim.parts.front().resource);
   }

@@ -56,7 +56,7 @@ std::shared_ptr<Engine> Engine::make(std::unique_ptr<Backend> backend, ClientOpt
     const OnStoreThread here;
     if (const auto self = weak.lock()) self->wake(owner);
   });
-  engine->observe({.event = Event::opened, .claim = no_claim()});
+  engine->tell_opened();
   engine->backend_->on_warning([weak = engine->weak_from_this()](const Error& warning) {
     const OnStoreThread here;
     if (const auto self = weak.lock())
@@ -91,6 +91,15 @@ void Engine::dispose(Engine* engine) noexcept {
   elsewhere([engine] { delete engine; });
 }
 
+void Engine::tell_opened() {
+  const auto& told = options_.told_at_start;
+  Claim claim;
+  if (told) claim.ttl = told->ttl;
+  observe({.event = Event::opened,
+           .claim = claim,
+           .limit = told ? told->max_wait : std::optional<Duration>()});
+}
+
 void Engine::check_not_forked() const {
   if (!forked()) return;
   throw Error(
@@ -102,15 +111,25 @@ void Engine::check_not_forked() const {
 std::shared_ptr<const Template> Engine::prepare(std::vector<Part> parts, Options options) const {
   if (parts.empty()) throw Error(Errc::invalid, "a claim needs at least one resource");
   auto what = std::make_shared<Template>();
+  for (auto& part : parts) {
+    check_resource(part.resource);
+    if (options.name_space.empty()) continue;
+    part.resource = options.name_space + ":" + part.resource;
+    check_resource(part.resource);
+  }
   what->resource = parts.front().resource;
-  for (const auto& part : parts) check_resource(part.resource);
+  if (options.owner_id && options.owner_id->empty())
+    throw Error(Errc::invalid_owner,
+                "the owner id is empty; name the owner, like \"worker-7\", or leave it out",
+                {.resource = what->resource, .node = {}, .maybe_held = false});
   what->parts = std::move(parts);
   normalize(what->parts, options.hierarchy);
   what->who = std::make_shared<const Who>(Who{.label = options.label,
                                               .identity = options.identity,
                                               .host = host_,
                                               .pid = options.process.value_or(getpid()),
-                                              .actor = options.actor});
+                                              .actor = options.actor,
+                                              .owner_id = options.owner_id.value_or("")});
   check_claim(
       {.owner = {1, 1}, .parts = what->parts, .ttl = options.ttl, .priority = 0, .who = what->who});
   const auto refuse = [&](Errc code, const std::string& message) {

@@ -44,6 +44,10 @@ class Category final : public std::error_category {
         return "not after a fork";
       case Errc::deadlock:
         return "deadlock";
+      case Errc::invalid_ttl:
+        return "invalid TTL";
+      case Errc::invalid_owner:
+        return "invalid owner";
     }
     return "unknown";
   }

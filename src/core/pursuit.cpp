@@ -199,6 +199,7 @@ void Pursuit::finish() {
          .claim = claim_,
          .resource = what_->resource,
          .elapsed = waited(),
+         .limit = limit_,
          .error = &why});
   }
 }

@@ -1,6 +1,7 @@
 // What several parts know about a Who.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -8,22 +9,31 @@
 
 namespace interlock {
 
-// In stores whose records have no place of its own for it, the actor stands behind the label and a
-// control character, which neither can contain.
+// In stores whose records have no places of their own for them, the actor and the owner id stand behind
+// the label: label, actor, owner id, each after a control character, which none of them can contain.
+// What is empty at the end is left out.
 
-inline std::string label_and_actor(const Who& who) {
-  return who.actor.empty() ? who.label : who.label + '\x1f' + who.actor;
+inline std::string label_and_names(const Who& who) {
+  auto text = who.label;
+  if (!who.actor.empty() || !who.owner_id.empty()) text.append(1, '\x1f').append(who.actor);
+  if (!who.owner_id.empty()) text.append(1, '\x1f').append(who.owner_id);
+  return text;
 }
 
-/// The label without the actor.
+/// The label alone.
 inline std::string_view label_in(std::string_view stored) {
   return stored.substr(0, stored.find('\x1f'));
 }
 
-inline void read_label_and_actor(std::string_view stored, Who& who) {
-  who.label = label_in(stored);
-  const auto end = stored.find('\x1f');
-  who.actor = end == std::string_view::npos ? std::string_view() : stored.substr(end + 1);
+inline void read_label_and_names(std::string_view stored, Who& who) {
+  const auto take = [&stored] {
+    const auto text = stored.substr(0, stored.find('\x1f'));
+    stored.remove_prefix(std::min(text.size() + 1, stored.size()));
+    return text;
+  };
+  who.label = take();
+  who.actor = take();
+  who.owner_id = take();
 }
 
 }  // namespace interlock

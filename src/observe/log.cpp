@@ -101,7 +101,8 @@ void Log::on(const Observation& seen) noexcept {
     if (!seen.resource.empty()) add_lock(record, seen);
     if (seen.event == Event::queued) record.add("ahead", static_cast<std::int64_t>(seen.place));
     if (seen.limit) record.add("limit_ms", milliseconds(*seen.limit));
-    if (seen.event == Event::asked) record.add("ttl_ms", milliseconds(seen.claim.ttl));
+    const bool has_ttl = seen.event == Event::opened && seen.claim.ttl > Duration::zero();
+    if (seen.event == Event::asked || has_ttl) record.add("ttl_ms", milliseconds(seen.claim.ttl));
     if (const auto key = time_key(seen.event); !key.empty()) {
       record.add(key, milliseconds(std::max(seen.elapsed, Duration::zero())));
     }

@@ -32,6 +32,10 @@ std::string_view word(Errc code) noexcept {
       return "forked";
     case Errc::deadlock:
       return "deadlock";
+    case Errc::invalid_ttl:
+      return "invalid_ttl";
+    case Errc::invalid_owner:
+      return "invalid_owner";
   }
   return "?";
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/read_file.hpp"
+#include "interlock/duration.hpp"
 #include "interlock/multi_lock.hpp"
 
 namespace interlock {
@@ -22,6 +23,20 @@ struct Locking::Held {
 
 namespace {
 
+[[noreturn]] void refuse(const std::string& why, const std::vector<std::string>& resources) {
+  throw Error(
+      Errc::invalid, why,
+      {.resource = resources.empty() ? "" : resources.front(), .node = {}, .maybe_held = false});
+}
+
+// A name that nobody can see is a mistake of the caller's.
+void check_names(const std::vector<std::string>& resources) {
+  for (const auto& name : resources) {
+    if (name.find_first_not_of(' ') == std::string::npos)
+      refuse("a name is blank; a resource needs one that can be seen", resources);
+  }
+}
+
 // Busy or late is a value, a store that fails is not.
 std::optional<Lease> lease_of(Attempt attempt) {
   if (attempt) return *std::move(attempt);
@@ -30,22 +45,28 @@ std::optional<Lease> lease_of(Attempt attempt) {
 
 }  // namespace
 
-Locking::Locking(std::string identity, Client locks)
-    : identity_(std::move(identity)), locks_(std::move(locks)) {
+Locking::Locking(std::string identity, Client locks, LockingOptions options)
+    : identity_(std::move(identity)), locks_(std::move(locks)), options_(options) {
   if (identity_.empty())
-    throw Error(Errc::invalid,
+    throw Error(Errc::invalid_owner,
                 "Locking needs an identity: a name for who holds, like \"worker-1\"");
-  check_text("the identity", identity_);
+  check_text("the identity", identity_, Errc::invalid_owner);
 }
 
 Locking::~Locking() = default;
 
 Options Locking::options(Duration duration, std::string who) const {
-  return {.ttl = duration, .label = std::move(who), .identity = identity_};
+  return {.ttl = duration,
+          .label = std::move(who),
+          .identity = identity_,
+          .hierarchy = options_.hierarchy};
 }
 
 bool Locking::acquire(const std::vector<std::string>& resources, Duration duration, std::string who,
                       Duration limit) {
+  check_names(resources);
+  if (limit < Duration::zero())
+    refuse("the limit can't be negative; 0s looks once and does not wait", resources);
   if (resources.empty()) return true;
   const MultiLock all(locks_, resources, options(duration, std::move(who)));
   auto lease = lease_of(all.try_acquire_for(limit));
@@ -54,6 +75,17 @@ bool Locking::acquire(const std::vector<std::string>& resources, Duration durati
   const std::lock_guard lock(mutex_);
   held_.push_back(std::move(held));
   return true;
+}
+
+std::optional<Lease> Locking::try_acquire(const std::string& key, Duration timeout, Duration expiry,
+                                          std::stop_token cancel) {
+  check_names({key});
+  if (timeout <= Duration::zero())
+    refuse(
+        "a timeout of " + format_duration(timeout) + " is not possible; it has to be more than 0s",
+        {key});
+  const Acquirer one(locks_, {exclusive(key)}, options(expiry, {}));
+  return lease_of(one.try_acquire_for(timeout, std::move(cancel)));
 }
 
 bool Locking::release(const std::vector<std::string>& resources) {
@@ -105,6 +137,7 @@ bool Locking::holds(const std::vector<std::string>& resources) const {
 std::map<std::string, std::string> Locking::who(const std::vector<std::string>& resources) const {
   std::map<std::string, std::string> labels;
   if (resources.empty()) return labels;  // a query that names nothing asks for everything
+  check_names(resources);
   for (const auto& name : resources) check_resource(name);
   const std::set<std::string> names(resources.begin(), resources.end());
   for (const auto& state : locks_.inspect({.resources = {names.begin(), names.end()}}).resources) {
@@ -117,9 +150,10 @@ std::map<std::string, std::string> Locking::who(const std::vector<std::string>& 
 }
 
 std::optional<std::string> Locking::read_with_lock(const std::filesystem::path& path,
-                                                   Duration duration) {
+                                                   Duration duration, Duration limit) {
+  check_names({path.string()});
   const Acquirer reader(locks_, {shared(path.string())}, options(duration, {}));
-  const auto lease = lease_of(reader.try_acquire_for(kMaxWait));
+  const auto lease = lease_of(reader.try_acquire_for(limit));
   if (!lease) return std::nullopt;
   auto bytes = core::read_file(path);
   if (*lease) return bytes;

@@ -78,6 +78,7 @@ TEST_P(Async, EveryOutcomeArrivesAsAValue) {
   EXPECT_TRUE(eventually([&] { return waiters("r") == 0; }));
 }
 
+// Row 2.1.
 TEST_P(Async, ACoroutineAwaitsTheLease) {
   COVERS(Rule<4>);
   const Mutex mutex(client(), "r");

@@ -61,6 +61,23 @@ TEST_P(Destructors, AClientThatIsCutOffCanBeDestroyed) {
   EXPECT_LT(BootClock::now() - start, kPatience / 2);
 }
 
+TEST_P(Destructors, AGuardThatIsDroppedFreesTheLockAtOnce) {
+  COVERS(Rule<11>, Case<6>);
+  const auto locks = client();
+  const Mutex next(client(), "r");
+  ASSERT_TRUE(next.try_acquire());  // connected from now on
+  // A busy machine may take longer now and then, but not each time.
+  auto quickest = Duration::max();
+  for (int round = 0; round < 15 && quickest > 150ms; ++round) {
+    auto lease = std::make_unique<Lease>(Mutex(locks, "r", {.ttl = 600s}).acquire());
+    const auto dropped = BootClock::now();
+    lease.reset();
+    EXPECT_TRUE(eventually([&] { return static_cast<bool>(next.try_acquire()); }));
+    quickest = std::min(quickest, BootClock::now() - dropped);
+  }
+  EXPECT_LE(quickest, 150ms);
+}
+
 TEST_P(Destructors, AStackThatUnwindsReleases) {
   COVERS(Rule<11>);
   const auto locks = client();

@@ -8,6 +8,7 @@ namespace {
 
 CONFORMANCE_SUITE(Exclusion);
 
+// Rows 0.1 and 2.4.
 TEST_P(Exclusion, ASecondOwnerIsToldBusy) {
   COVERS(Rule<1>, Case<1>);
   const auto a = client();
@@ -23,6 +24,7 @@ TEST_P(Exclusion, ASecondOwnerIsToldBusy) {
   EXPECT_EQ(holders("r"), 1U);
 }
 
+// Row 0.1.
 TEST_P(Exclusion, AfterAReleaseTheNextAcquiresAtOnce) {
   COVERS(Rule<1>, Case<5>);
   const auto a = client();
@@ -33,6 +35,7 @@ TEST_P(Exclusion, AfterAReleaseTheNextAcquiresAtOnce) {
   EXPECT_TRUE(second);
 }
 
+// Row 0.2.
 TEST_P(Exclusion, ADroppedLeaseIsFree) {
   COVERS(Rule<1>, Rule<11>, Case<6>);
   const auto a = client();
@@ -51,6 +54,7 @@ TEST_P(Exclusion, AnAssignedLeaseGivesUpWhatItHeld) {
   EXPECT_EQ(holders("second"), 1U);
 }
 
+// Row 4.9.
 TEST_P(Exclusion, FiveWorkersTakeTurnsWithoutOverlap) {
   COVERS(Rule<1>, Case<33>);
   std::atomic<int> inside = 0;

@@ -6,6 +6,7 @@ namespace {
 
 CONFORMANCE_SUITE(Hierarchy);
 
+// Row 4.8.
 TEST_P(Hierarchy, ATableExcludesItsRowsWithoutTheRowsAskingForIt) {
   COVERS(Rule<1>);
   const auto locks = client();

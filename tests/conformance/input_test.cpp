@@ -11,24 +11,36 @@ namespace {
 CONFORMANCE_SUITE(Input);
 
 template <class Make>
-void expect_invalid(Make make, const std::string& what) {
+void expect_invalid(Make make, const std::string& what, Errc code = Errc::invalid) {
   try {
     make();
     FAIL() << what << " was accepted";
   } catch (const Error& error) {
-    EXPECT_EQ(error.errc(), Errc::invalid) << what << ": " << error.what();
+    EXPECT_EQ(error.errc(), code) << what << ": " << error.what();
     EXPECT_FALSE(error.message().empty());
   }
 }
 
-TEST_P(Input, WhatNoStoreWouldTakeIsRefusedBeforeAnyCall) {
+TEST_P(Input, WhatNoStoreWouldTakeIsRefusedBeforeAnyCall) {  // rows 2.2, 2.3 and 2.4
   COVERS(Rule<14>, Case<11>);
   const auto wire = std::make_shared<Wire>();
   const Client locks(std::make_unique<Wired>(store().open(), wire));
   for (const Duration ttl : {Duration(0s), Duration(-1s), Duration(1ns), Duration(24h * 400)}) {
     expect_invalid([&] { static_cast<void>(Mutex(locks, "r", {.ttl = ttl}).try_acquire()); },
-                   "a ttl of " + format_duration(ttl));
+                   "a ttl of " + format_duration(ttl), Errc::invalid_ttl);
   }
+  for (const std::string& owner_id : {std::string(), std::string(1025, 'x'), std::string("a\nb")}) {
+    expect_invalid(
+        [&] { static_cast<void>(Mutex(locks, "r", {.owner_id = owner_id}).try_acquire()); },
+        "the owner id " + owner_id, Errc::invalid_owner);
+  }
+  for (const std::string& name_space : {std::string(512, 'x'), std::string("a\nb")}) {
+    expect_invalid(
+        [&] { static_cast<void>(Mutex(locks, "r", {.name_space = name_space}).try_acquire()); },
+        "the namespace " + name_space);
+  }
+  expect_invalid([&] { static_cast<void>(Mutex(locks, "", {.name_space = "x"}).try_acquire()); },
+                 "no name in a namespace");
   const std::vector<std::string> bad_names{
       "",         std::string(513, 'x'), "a\nb",         std::string("a\0b", 3), "\x7f", "\xff\xfe",
       "\xc0\xaf", "\xed\xa0\x80",        "half \xe2\x82"};
@@ -58,19 +70,19 @@ TEST_P(Input, WhatNoStoreWouldTakeIsRefusedBeforeAnyCall) {
       [&] {
         static_cast<void>(Mutex(locks, "r", {.identity = std::string(1025, 'x')}).try_acquire());
       },
-      "a long identity");
+      "a long identity", Errc::invalid_owner);
   for (const auto* token : {"", "nonsense", "il1:", "{}", "00000000000000000000000000000000"}) {
     expect_invalid([&] { static_cast<void>(locks.adopt(token)); }, std::string("token ") + token);
   }
   EXPECT_EQ(wire->calls(), 0);
 }
 
-TEST_P(Input, AnEmptyOwnerIsRefused) {
+TEST_P(Input, AnEmptyOwnerIsRefused) {  // rows 2.3 and 2.4
   COVERS(Rule<14>, Case<11>);
   auto claim = claim_of("r");
   EXPECT_NO_THROW(check_claim(claim));
   claim.owner = {};
-  expect_invalid([&] { check_claim(claim); }, "an empty owner");
+  expect_invalid([&] { check_claim(claim); }, "an empty owner", Errc::invalid_owner);
 }
 
 TEST_P(Input, TheErrorNamesTheResource) {

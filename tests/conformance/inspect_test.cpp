@@ -7,6 +7,7 @@ namespace {
 
 CONFORMANCE_SUITE(Inspection);
 
+// Rows 0.1 and 3.6: the owner is random, and host and process are shown beside it.
 TEST_P(Inspection, ShowsNothingAndThenTheOwner) {
   COVERS(Case<36>);
   const auto locks = client();
@@ -27,6 +28,47 @@ TEST_P(Inspection, ShowsNothingAndThenTheOwner) {
   EXPECT_GE(holder.age, 0s);
   EXPECT_GT(holder.remaining, 0s);
   EXPECT_LE(holder.remaining, 20s);
+}
+
+// Row 2.2: a name for the owner that everybody sees, and that gives no right to anything.
+TEST_P(Inspection, AnOwnerIdIsShownAndDecidesNothing) {
+  const auto locks = client();
+  for (const auto* actor : {"", "ann"}) {
+    for (const auto* label : {"", "why"}) {
+      const Options named{.ttl = 20s, .label = label, .owner_id = "worker-7", .actor = actor};
+      auto lease = Mutex(locks, "r", named).acquire();
+      const auto holder = look("r").holders.at(0);
+      EXPECT_EQ(holder.who.owner_id, "worker-7");
+      EXPECT_EQ(holder.who.label, label);
+      EXPECT_EQ(holder.who.actor, actor);
+      EXPECT_EQ(holder.who, lease.who());
+      EXPECT_FALSE(Mutex(locks, "r", named).try_acquire()) << "it is no identity";
+      auto waiting = queue_up(Mutex(locks, "r", named));
+      EXPECT_EQ(look("r").waiters.at(0).who.owner_id, "worker-7");
+      lease.release();
+      EXPECT_NE(waiting.lease().owner(), holder.owner) << "the owner itself is always a fresh one";
+      EXPECT_TRUE(eventually([&] { return nothing_left(); }));
+    }
+  }
+  const auto without = Mutex(locks, "r").acquire();
+  EXPECT_EQ(look("r").holders.at(0).who.owner_id, "");
+}
+
+// Row 2.2: the namespace is a part of each name.
+TEST_P(Inspection, ANamespaceKeepsEqualNamesApart) {
+  const auto locks = client();
+  const auto billing = MultiLock(locks, {"report", "table/1"}, {.name_space = "billing"}).acquire();
+  EXPECT_EQ(billing.resource(), "billing:report");
+  EXPECT_EQ(holders("billing:report"), 1U);
+  EXPECT_EQ(holders("report"), 0U);
+  EXPECT_FALSE(Mutex(locks, "report", {.name_space = "billing"}).try_acquire());
+  EXPECT_FALSE(Mutex(locks, "billing:report").try_acquire());
+  EXPECT_TRUE(Mutex(locks, "report").try_acquire());
+  EXPECT_TRUE(Mutex(locks, "report", {.name_space = "mail"}).try_acquire());
+  EXPECT_FALSE(Mutex(locks, "table", {.name_space = "billing"}).try_acquire())
+      << "it has a row that is held";
+  EXPECT_TRUE(RwLock(locks, "book", {.name_space = "billing"}).try_write());
+  EXPECT_TRUE(Mutex(locks, "table", {.name_space = "mail"}).try_acquire());
 }
 
 TEST_P(Inspection, LeavesOutWhatIsFreeAndShowsAnEmptyLabelAsEmpty) {
@@ -92,6 +134,7 @@ TEST_P(Inspection, ShowsSlotsAndCapacity) {
   EXPECT_EQ(state.holders[0].mode, Mode::slots);
 }
 
+// Row 3.3.
 TEST_P(Inspection, AnIdleResourceLeavesNothingBehind) {
   COVERS(Rule<3>, Rule<8>);
   const auto locks = client();

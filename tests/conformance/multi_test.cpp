@@ -170,6 +170,7 @@ TEST_P(Sets, ModesCanBeMixed) {
   EXPECT_FALSE(Semaphore(locks, "workers", 3).try_acquire());
 }
 
+// Row 0.10.
 TEST_P(Sets, OverlappingSetsInAnyOrderNeverDeadlock) {
   COVERS(Rule<2>, Rule<1>);
   const std::vector<std::vector<std::string>> sets{

@@ -40,6 +40,7 @@ TEST_P(Order, AWaiterSeesItsPlace) {
   EXPECT_EQ(seam.acquire(third).place, 0U);
 }
 
+// Row 0.12.
 TEST_P(Order, HigherPriorityIsServedFirstAndEqualOnesByArrival) {
   COVERS(Rule<3>);
   const auto locks = client();

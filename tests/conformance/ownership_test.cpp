@@ -7,6 +7,7 @@ namespace {
 
 CONFORMANCE_SUITE(Ownership);
 
+// Rows 1.1 and 2.4.
 TEST_P(Ownership, AStrangerCantRelease) {
   COVERS(Rule<8>, Case<7>);
   const auto lease = Mutex(client(), "r").acquire();
@@ -92,6 +93,7 @@ TEST_P(Ownership, ALateReleaseLeavesTheSuccessorAlone) {
   EXPECT_EQ(look("r").holders.at(0).owner, successor.owner());
 }
 
+// Row 3.1.
 TEST_P(Ownership, ReleasingTwiceIsFine) {
   COVERS(Rule<8>, Case<22>);
   auto lease = Mutex(client(), "r").acquire();
@@ -115,6 +117,7 @@ TEST_P(Ownership, ReleasingNothingOrTheUnknownIsNoError) {
   EXPECT_FALSE(client().evict("never heard of", Owner::random()));
 }
 
+// Row 3.6.
 TEST_P(Ownership, OwnersAreFreshForEveryAcquisition) {
   COVERS(Rule<8>);
   const Mutex mutex(client(), "r");

@@ -7,6 +7,7 @@ namespace {
 
 CONFORMANCE_SUITE(ReadersAndWriters);
 
+// Rows 0.12 and 2.1.
 TEST_P(ReadersAndWriters, TwoReadersReadTogether) {
   COVERS(Rule<1>, Case<12>);
   const auto first = RwLock(client(), "r").read();
@@ -36,6 +37,7 @@ TEST_P(ReadersAndWriters, AWriterGetsInOnlyAfterTheLastReader) {
   EXPECT_TRUE(writer.lease());
 }
 
+// Row 2.7.
 TEST_P(ReadersAndWriters, AWaitingWriterHoldsBackLaterReaders) {
   COVERS(Rule<3>, Case<15>);
   const RwLock lock(client(), "r");
@@ -50,6 +52,7 @@ TEST_P(ReadersAndWriters, AWaitingWriterHoldsBackLaterReaders) {
   EXPECT_TRUE(late.lease());
 }
 
+// Row 2.7.
 TEST_P(ReadersAndWriters, AFailedOneShotWriteLeavesNoTrace) {
   COVERS(Rule<3>, Case<16>);
   const RwLock lock(client(), "r");
@@ -59,6 +62,7 @@ TEST_P(ReadersAndWriters, AFailedOneShotWriteLeavesNoTrace) {
   EXPECT_TRUE(RwLock(client(), "r").try_read());
 }
 
+// Row 2.7.
 TEST_P(ReadersAndWriters, WritersAreServedInOrderOfArrival) {
   COVERS(Rule<3>, Case<17>);
   const RwLock lock(client(), "r");
@@ -85,6 +89,7 @@ TEST_P(ReadersAndWriters, AWriterBehindAWriterIsBeforeALaterReader) {
   EXPECT_TRUE(reader.lease());
 }
 
+// Row 2.7.
 TEST_P(ReadersAndWriters, ReadersThatCameFirstGoBeforeALaterWriter) {
   COVERS(Rule<3>);
   const RwLock lock(client(), "r");
@@ -101,6 +106,7 @@ TEST_P(ReadersAndWriters, ReadersThatCameFirstGoBeforeALaterWriter) {
   EXPECT_TRUE(next_writer.lease());
 }
 
+// Row 2.7.
 TEST_P(ReadersAndWriters, WhenAQueuedWriterGivesUpReadersProceed) {
   COVERS(Rule<3>, Case<19>);
   const RwLock lock(client(), "r");
@@ -113,6 +119,7 @@ TEST_P(ReadersAndWriters, WhenAQueuedWriterGivesUpReadersProceed) {
   EXPECT_TRUE(eventually([&] { return static_cast<bool>(lock.try_read()); }));
 }
 
+// Row 2.8.
 TEST_P(ReadersAndWriters, EachReadersLeaseExpiresOnItsOwn) {
   COVERS(Rule<6>, Rule<8>, Case<21>);
   Seam seam(store().open());
@@ -139,6 +146,7 @@ TEST_P(ReadersAndWriters, AnExpiredReaderLetsTheWriterIn) {
   EXPECT_EQ(seam.renew(forgotten).verdict, Verdict::lost);
 }
 
+// Row 2.8.
 TEST_P(ReadersAndWriters, TwoReadersOfOneClientAreTwoHolders) {
   COVERS(Rule<1>, Rule<12>);
   const RwLock lock(client(), "r");
@@ -150,6 +158,7 @@ TEST_P(ReadersAndWriters, TwoReadersOfOneClientAreTwoHolders) {
   EXPECT_FALSE(RwLock(client(), "r").try_write());
 }
 
+// Row 2.1.
 TEST_P(ReadersAndWriters, BoundedFormsAreBounded) {
   COVERS(Rule<10>);
   const RwLock lock(client(), "r");

@@ -21,6 +21,7 @@ class Semaphores : public Conformance {
 };
 INSTANTIATE_TEST_SUITE_P(, Semaphores, testing::ValuesIn(stores()), store_name);
 
+// Row 0.12.
 TEST_P(Semaphores, SoManyAtOnceAndNoMore) {
   COVERS(Rule<1>);
   const Semaphore here(client(), "r", 3);

@@ -61,6 +61,7 @@ TEST_P(StdSpelling, UniqueLockTriesAndWaitsAndTimesOut) {
   EXPECT_FALSE(here.try_lock());
 }
 
+// Row 2.1.
 TEST_P(StdSpelling, SharedLockReadsTogetherAndUniqueLockWritesAlone) {
   COVERS(Rule<1>);
   RwLock here(client(), "r");

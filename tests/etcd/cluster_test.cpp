@@ -120,6 +120,7 @@ TEST_F(Cluster, TwoOfThreeAreDownAndItIsUnreachableAndThenLost) {
   EXPECT_EQ(lease.state(), LeaseState::lost);
 }
 
+// Row 1.5.
 TEST_F(Cluster, NobodyOverlapsWhileLeadersAreKilled) {
   nobody_overlaps([&] {
     for (int i = 0; i < 2; ++i) {

@@ -19,6 +19,7 @@ class Session : public PostgresTest {
 };
 
 // The same in every build and language: docs/postgres.md shows how psql gets them.
+// Row 0.5.
 TEST_F(Session, ANameHasTheSameNumberEverywhere) {
   EXPECT_EQ(postgres::id_of("interlock:", "nightly"), -8406566624594013923);
   EXPECT_EQ(postgres::id_of("interlock:", "orders/42"), 2863093488613469035);
@@ -55,6 +56,7 @@ TEST_F(Session, APersonCanSeeWhoHoldsWhat) {
 }
 
 // Locks of programs that know only the number. Expected: we wait for them, and they for us.
+// Row 0.5.
 TEST_F(Session, LocksOfOtherProgramsCount) {
   const Mutex mutex(connect(url()), "r", kPatient);
   EXPECT_EQ(sql("SELECT pg_try_advisory_lock(" + id("r") + ")"), "t");
@@ -71,6 +73,7 @@ TEST_F(Session, LocksOfOtherProgramsCount) {
 }
 
 // The holder is killed. Expected: its session ends, and the waiter has the lock with ten minutes left.
+// Row 0.5.
 TEST_F(Session, AKilledHolderIsFreedAtOnce) {
   auto child = holder(url(), "r");
   child.after("held ");
@@ -101,6 +104,7 @@ TEST_F(Session, ATerminatedSessionLosesItsLeasesAtOnce) {
 
 // The holder is stopped for longer than its TTL. Expected: the next waiter ends its session and goes
 // on; when it wakes, it knows that it lost.
+// Row 0.5.
 TEST_F(Session, AStoppedHolderIsEndedByTheNextWaiter) {
   auto child = holder(url(), "r", "1s");
   const auto fence = std::stoull(child.after("held "));
@@ -262,6 +266,7 @@ class Deadlock : public Session {
   }
 };
 
+// Row 0.5.
 TEST_F(Deadlock, ADeadlockIsToldAsOne) {
   const MultiLock both(connect(url("timeout=60s")), {exclusive("one"), exclusive("two")},
                        {.retry = {.attempts = 1}});

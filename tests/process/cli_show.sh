@@ -26,6 +26,7 @@ check grep -Eq '^a +waiting 1 +exclusive +.* second$' out
 check grep -Eq '^a +waiting 2 +shared +.* third$' out
 refute grep -q $'\033' out
 
+# row 4.5
 it "list --json has the documented keys"
 expect 0 "$INTERLOCK" list --json
 check python3 - "$out" <<'CHECK'
@@ -35,7 +36,7 @@ assert list(d) == ["store", "resources"] and d["store"].startswith("file:"), d
 (a,) = d["resources"]
 assert list(a) == ["resource", "capacity", "holders", "waiters"] and a["resource"] == "a", a
 (h,) = a["holders"]
-common = {"owner", "mode", "slots", "ancestor", "label", "identity", "actor", "host", "pid", "priority", "age_ms", "remaining_ms"}
+common = {"owner", "mode", "slots", "ancestor", "label", "owner_id", "identity", "actor", "host", "pid", "priority", "age_ms", "remaining_ms"}
 assert set(h) == common | {"fence"}, h
 assert h["mode"] == "exclusive" and h["label"] == "the nightly run" and h["pid"] > 0 and h["fence"] > 0, h
 assert len(h["owner"]) == 8 and h["age_ms"] >= 0 and 0 < h["remaining_ms"] <= 30000, h

@@ -20,6 +20,7 @@ spoil() {
 }
 small=(--processes 2 --threads 2)
 
+# row 4.8
 it "runs each program with threads in memory"
 for program in time speed stress escalation; do
   expect 0 "$INTERLOCK" --url memory: simulate "$program" --duration 300ms --seed 7 --svg "$program.svg"
@@ -53,6 +54,7 @@ expect 0 "$INTERLOCK" bench --duration 60ms --threads 2
 contains "$out" "This store was set by $(pwd -P)/interlock.json:1"
 rm interlock.json
 
+# row 4.8
 it "kills and stops processes under stress, and nothing overlaps"
 expect 0 "$INTERLOCK" simulate stress --duration 4s --processes 3 --threads 2 --ttl 500ms --json --seed 7 --svg stress.svg
 check test "$(field killed)" -gt 0

@@ -3,9 +3,11 @@
 #include "interlock/locking.hpp"
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 
 #include "conformance/temporary_directory.hpp"
+#include "conformance/wire.hpp"
 #include "recipes/recipe.hpp"
 
 namespace interlock::recipes {
@@ -121,8 +123,8 @@ TEST_P(LockingFacade, TheSameIdentityEntersAgainAndTheLastReleaseFrees) {  // ro
 }
 
 TEST_P(LockingFacade, ATableExcludesItsRowsAlsoAfterAPartialRelease) {
-  Locking mine("worker-1", client());
-  Locking yours("worker-2", client());
+  Locking mine("worker-1", client(), {.hierarchy = true});
+  Locking yours("worker-2", client(), {.hierarchy = true});
   ASSERT_TRUE(mine.acquire({"table", "table/1", "other"}));
   EXPECT_EQ(yours.who({"table", "table/1"}).size(), 2U);
   EXPECT_TRUE(mine.release({"table"}));
@@ -132,6 +134,18 @@ TEST_P(LockingFacade, ATableExcludesItsRowsAlsoAfterAPartialRelease) {
   EXPECT_TRUE(mine.release({"other"}));
   ASSERT_TRUE(mine.acquire({"shelf/1"}));
   EXPECT_EQ(yours.who({"shelf"}), Labels{}) << "nobody acquired that";
+}
+
+// Row 4.4: a name is a name, however much it looks like a path, and however deep that is.
+TEST_P(LockingFacade, NamesThatLookLikePathsAreIndependent) {
+  Locking mine("worker-1", client());
+  Locking yours("worker-2", client());
+  std::string deep = "data";
+  for (int i = 0; i < 100; ++i) deep += "/d";
+  ASSERT_TRUE(mine.acquire({"data", "data/a"}));
+  EXPECT_TRUE(yours.acquire({"data/b", deep}, 30s, "", 0s));
+  EXPECT_FALSE(yours.acquire({"data/a"}, 30s, "", 0s));
+  EXPECT_EQ(holders("data"), 1U);
 }
 
 TEST_P(LockingFacade, RenewsWhatItHoldsAndKeepsItsLabel) {  // row 4.3
@@ -225,12 +239,54 @@ TEST_P(LockingFacade, ServesManyThreadsOfOneIdentity) {
 
 TEST_P(LockingFacade, RefusesWhatMakesNoSense) {  // row 3.9
   COVERS(conformance::Case<11>);
-  EXPECT_THROW(Locking("", client()), Error);
+  const auto wire = std::make_shared<conformance::Wire>();
+  Locking mine("worker-1", Client(std::make_unique<conformance::Wired>(store().open(), wire)));
+  const auto code = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_FALSE(error.message().empty());
+      return error.errc();
+    }
+    return Errc::busy;  // accepted
+  };
+  EXPECT_EQ(code([&] { Locking("", client()); }), Errc::invalid_owner);
+  for (const auto never : {0s, -1s}) {
+    EXPECT_EQ(code([&] { (void)mine.acquire({"r"}, never); }), Errc::invalid_ttl);
+    EXPECT_EQ(code([&] { (void)mine.try_acquire("r", 1s, never); }), Errc::invalid_ttl);
+    EXPECT_EQ(code([&] { (void)mine.try_acquire("r", never, 30s); }), Errc::invalid);
+    EXPECT_EQ(code([&] { (void)mine.read_with_lock("r", never); }), Errc::invalid_ttl);
+  }
+  EXPECT_EQ(code([&] { (void)mine.acquire({"r"}, 30s, "", -1s); }), Errc::invalid);
+  for (const auto* blank : {"", " ", "   "}) {
+    EXPECT_EQ(code([&] { (void)mine.acquire({"r", blank}); }), Errc::invalid);
+    EXPECT_EQ(code([&] { (void)mine.try_acquire(blank, 1s, 30s); }), Errc::invalid);
+    EXPECT_EQ(code([&] { (void)mine.who({blank}); }), Errc::invalid);
+    EXPECT_EQ(code([&] { (void)mine.read_with_lock(blank); }), Errc::invalid);
+  }
+  EXPECT_EQ(wire->calls(), 0);
+}
+
+// Row 3.1: one lock as a handle, or nothing; the handle knows its name and its times.
+TEST_P(LockingFacade, GivesOneLockAsAHandleOrNothing) {
   Locking mine("worker-1", client());
-  EXPECT_THROW((void)mine.acquire({"r"}, 0s), Error);
-  EXPECT_THROW((void)mine.acquire({"r"}, -1s), Error);
-  EXPECT_THROW((void)mine.acquire({""}), Error);
-  EXPECT_THROW((void)mine.who({""}), Error);
+  Locking yours("worker-2", client());
+  const auto before = std::chrono::system_clock::now();
+  auto handle = mine.try_acquire("tile:7", 1s, 20s);
+  ASSERT_TRUE(handle);
+  EXPECT_EQ(handle->resource(), "tile:7");
+  EXPECT_GE(handle->acquired_at(), before);
+  EXPECT_LE(handle->acquired_at(), std::chrono::system_clock::now());
+  EXPECT_GT(handle->time_remaining(), 0s);
+  EXPECT_LE(handle->valid_until(), BootClock::now() + 20s);
+  EXPECT_FALSE(mine.holds({"tile:7"})) << "the handle is its user's";
+  EXPECT_FALSE(yours.try_acquire("tile:7", 100ms, 20s));
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(yours.try_acquire("tile:7", kPatience, 20s, stop.get_token()));
+  EXPECT_EQ(handle->release(), LeaseState::released);
+  EXPECT_NO_THROW(handle->release()) << "twice is fine";
+  EXPECT_TRUE(yours.try_acquire("tile:7", kPatience, 20s));
 }
 
 class FileUnderLock : public LockingFacade {
@@ -267,6 +323,36 @@ TEST_P(FileUnderLock, ThatIsMissingIsNothing) {  // row 4.4
     EXPECT_NE(std::string(error.what()).find(directory_.path().string()), std::string::npos);
   }
   EXPECT_TRUE(nothing_left());
+}
+
+TEST_P(FileUnderLock, IsNothingIfTheLockCanNotBeHad) {  // row 4.4
+  Locking writer("writer", client());
+  Locking reader("reader", client());
+  const auto path = write("half");
+  ASSERT_TRUE(writer.acquire({path}, 600s));
+  EXPECT_EQ(reader.read_with_lock(path, 5s, 100ms), std::nullopt);
+  EXPECT_EQ(reader.read_with_lock(path, 5s, 0s), std::nullopt) << "one look";
+  EXPECT_TRUE(writer.release({path}));
+  EXPECT_EQ(reader.read_with_lock(path, 5s, kPatience), "half");
+  EXPECT_TRUE(nothing_left());
+}
+
+// Row 4.4: more levels than a hierarchy may have.
+TEST_P(FileUnderLock, MayBeDeepInADirectory) {
+  auto directory = directory_.path();
+  for (int i = 0; i < 40; ++i) directory /= "d";
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory / "data.bin") << "deep";
+  Locking reader("reader", client());
+  EXPECT_EQ(reader.read_with_lock(directory / "data.bin"), "deep");
+  Locking by_level("reader", client(), {.hierarchy = true});
+  try {
+    (void)by_level.read_with_lock(directory / "data.bin");
+    FAIL() << "that is too deep for a hierarchy";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("turn the option `hierarchy` off"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST_P(FileUnderLock, WaitsForWhoeverWritesIt) {  // row 4.4

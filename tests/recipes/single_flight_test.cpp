@@ -1,12 +1,14 @@
 // Row 3.2: look, lock, look again, generate, store; force, exists, remove.
 #include "interlock/single_flight.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <latch>
 #include <set>
 #include <stdexcept>
 
 #include "conformance/wire.hpp"
+#include "interlock/log.hpp"
 #include "recipes/recipe.hpp"
 #include "recipes/shared_cache.hpp"
 
@@ -79,6 +81,45 @@ TEST_P(SingleFlights, AHitTakesNoLockAndNoGenerator) {
   EXPECT_EQ(runs_, 0);
 }
 
+// Row 3.2: it looks again under the lock, as another may have stored the value between the first look and
+// the lock.
+TEST_P(SingleFlights, WhatWasStoredBetweenTheFirstLookAndTheLockIsNotGeneratedAgain) {
+  int looks = 0;
+  cache_.before_get = [&] {
+    if (++looks == 2) cache_.put("k", "made by another");
+  };
+  auto flights = flight(counter());
+  EXPECT_EQ(flights.get("k"), "made by another");
+  EXPECT_EQ(looks, 2);
+  EXPECT_EQ(runs_, 0);
+}
+
+// Rows 3.2 and 3.8: the same after it waited for the one who made it; and the log says so.
+TEST_P(SingleFlights, WhatWasStoredWhileItWaitedIsFoundAndLogged) {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  const auto log = std::make_shared<Log>([&](LogLevel level, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    lines.push_back(std::string(to_string(level)) + " " + std::string(line));
+  });
+  {
+    SingleFlight flights(client({.observer = log}), cache_.functions(), counter());
+    auto maker = RwLock(client(), kLock, {.hierarchy = false}).write();
+    auto caller = get(flights);
+    wait_for_waiters(1);
+    cache_.put("k", "made by another");
+    maker.release();
+    EXPECT_EQ(caller.get(), "made by another");
+  }
+  EXPECT_EQ(runs_, 0);
+  const std::lock_guard lock(mutex);
+  const auto found = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.starts_with("info event=found lock=single-flight:k waited_ms=");
+  });
+  EXPECT_NE(found, lines.end()) << testing::PrintToString(lines);
+}
+
+// Row 3.2 and acceptance case 39.
 TEST_P(SingleFlights, FiveConcurrentCallersAreOneGenerationAndForceIsOneMore) {
   Gate gate;
   auto flights = flight([&](const std::string&) {
@@ -495,12 +536,13 @@ TEST_P(SingleFlights, DestroyingItDoesNotWaitForAStoreThatIsSilent) {
 
 TEST_P(SingleFlights, WhatMakesNoSenseIsRefused) {
   const auto locks = client();
-  const auto refused = [&](const Cache& cache, const SingleFlightOptions& options) {
+  const auto refused = [&](const Cache& cache, const SingleFlightOptions& options,
+                           Errc code = Errc::invalid) {
     try {
       SingleFlight(locks, cache, counter(), options);
       return false;
     } catch (const Error& error) {
-      return error.errc() == Errc::invalid;
+      return error.errc() == code;
     }
   };
   const auto cache = cache_.functions();
@@ -508,7 +550,7 @@ TEST_P(SingleFlights, WhatMakesNoSenseIsRefused) {
   EXPECT_TRUE(refused({.get = cache.get, .put = {}}, {}));
   EXPECT_TRUE(refused({.get = {}, .put = cache.put}, {}));
   EXPECT_TRUE(refused(cache, {.prefix = "a\nb"}));
-  EXPECT_TRUE(refused(cache, {.ttl = 0s}));
+  EXPECT_TRUE(refused(cache, {.ttl = 0s}, Errc::invalid_ttl));
   EXPECT_TRUE(refused(cache, {.stale_for = 1s}));
   EXPECT_TRUE(refused(cache, {.fresh_for = 0s}));
   EXPECT_TRUE(refused(cache, {.early = -1}));

@@ -115,6 +115,7 @@ TEST_F(ServerFaults, KilledWhileWaitedForWithoutAofTheWaiterGetsIt) {
 
 // Down for good. Expected: a waiter and a one-shot are told that the store can't be reached, which
 // is neither busy nor timed out, and by name.
+// Row 2.4.
 TEST_F(ServerFaults, AServerThatStaysDownIsUnreachable) {
   const Mutex mutex(connect(url()), "r", {.retry = {.attempts = 3, .first = 1ms}});
   auto lease = mutex.acquire();
@@ -199,6 +200,7 @@ return 'done')";
 
 // The clock is set back by an hour. Expected: holders that are gone are freed after a TTL, whatever they
 // held and whoever wants it; and fences rise.
+// Rows 1.3 and 2.9: the server's clock counts.
 TEST_F(ServerFaults, AClockThatIsSetBackKeepsNoDeadHolders) {
   const Options brief{.ttl = 1s};
   auto exclusive = Mutex(onlooker(), "exclusive", brief).acquire();
@@ -268,6 +270,7 @@ TEST_F(ServerFaults, AClockThatIsSetBackEndsNoLeaseEarly) {
 }
 
 // SCRIPT FLUSH. Expected: nobody notices, in any operation.
+// Row 2.9.
 TEST_F(ServerFaults, ForgottenScriptsAreSentAgain) {
   const Client client = connect(url());
   const Mutex mutex(client, "r", kPatient);

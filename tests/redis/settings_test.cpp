@@ -35,6 +35,33 @@ TEST_F(SettingsTest, TheVariablesOfATableStoreLeadToIt) {  // row 4.1
   }
 }
 
+TEST_F(SettingsTest, ArgumentsLeadToItBeforeTheVariables) {  // row 4.1
+  around_.set("LOCKING_BACKEND", "memory");
+  around_.set("REDIS_HOST", "no.such.host.invalid");
+  around_.set("REDIS_PORT", "1");
+  around_.set("REDIS_DB", "7");
+  around_.set("REDIS_PASSWORD", "falsch");
+  EXPECT_EQ(console()("CONFIG SET requirepass a/b@c:d%"), "OK");
+  const LockingStore all{.backend = "redis",
+                         .host = "127.0.0.1",
+                         .port = server().port(),
+                         .db = 2,
+                         .password = "a/b@c:d%"};
+  {
+    Locking locking("worker-1", all);
+    ASSERT_TRUE(locking.acquire({"file_A"}));
+    EXPECT_EQ(console()("SELECT 2"), "OK");
+    EXPECT_EQ(console()("EXISTS interlock:file_A"), "1");
+    EXPECT_EQ(locking.client().traits().where.find("a/b"), std::string::npos);
+  }
+  // What is not given comes from its variable; that the backend is redis goes without saying.
+  around_.set("REDIS_HOST", "127.0.0.1");
+  Locking locking("worker-1", {.port = server().port(), .password = "a/b@c:d%"});
+  ASSERT_TRUE(locking.acquire({"file_B"}));
+  EXPECT_EQ(console()("SELECT 7"), "OK");
+  EXPECT_EQ(console()("EXISTS interlock:file_B"), "1");
+}
+
 TEST_F(SettingsTest, AFileLeadsToItAndAWrongPasswordIsNotUnreachable) {  // rows 3.4 and 3.5
   const auto file = [&](const std::string& password) {
     around_.write("interlock.json", R"({"url": "redis://:)" + password + "@" + address() +

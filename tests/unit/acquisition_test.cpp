@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 using namespace interlock;
 using interlock::core::Acquisition;
 using namespace std::chrono_literals;
@@ -153,6 +155,27 @@ TEST_F(Acquiring, JitterOnlyShortensAndNotByMuch) {
   }
 }
 
+// Row 0.4: those who were refused at the same moment come back at different ones.
+TEST_F(Acquiring, JitterSpreadsThePausesOfSeveralCallers) {
+  const auto pauses = [&](double jitter) {
+    auto p = plan();
+    p.tries = Retry{.attempts = 2, .first = 100ms, .jitter = jitter};
+    std::set<TimePoint> ends;
+    for (p.seed = 1; p.seed <= 200; ++p.seed) {
+      Acquisition a(p);
+      const auto step = a.start(now);
+      a.reply(now, step.call, now, busy());
+      ends.insert(a.next_tick());
+    }
+    return ends;
+  };
+  const auto spread = pauses(0.2);
+  EXPECT_GT(spread.size(), 150U);
+  EXPECT_LT(*spread.begin(), now + 85ms);
+  EXPECT_GT(*spread.rbegin(), now + 95ms);
+  EXPECT_EQ(pauses(0), std::set<TimePoint>{now + 100ms});
+}
+
 TEST_F(Acquiring, AStoreThatDoesNotAnswerIsAskedAsOftenAsThePolicySays) {
   auto p = plan();
   p.retry = Retry{.attempts = 3, .first = 100ms, .multiplier = 2, .jitter = 0};
@@ -290,7 +313,9 @@ TEST_F(Acquiring, LateAnswersOtherThanAGrantSayNothing) {
   EXPECT_EQ(a.place(), 1U);
 }
 
-TEST(RetryPresets, AreWhatTheySay) {
+TEST(RetryPresets, AreWhatTheySay) {  // row 0.4
+  EXPECT_GT(Retry::standard().jitter, 0);
+  EXPECT_GT(Retry::aggressive().jitter, 0);
   EXPECT_EQ(Retry::standard().attempts, 10);
   EXPECT_EQ(Retry::standard().delay(1), 100ms);
   EXPECT_EQ(Retry::standard().delay(2), 200ms);
@@ -300,6 +325,30 @@ TEST(RetryPresets, AreWhatTheySay) {
   EXPECT_EQ(Retry::aggressive().delay(1), 50ms);
   EXPECT_EQ(Retry::aggressive().delay(2), 75ms);
   EXPECT_EQ(Retry::aggressive().delay(40), 1s);
+}
+
+// Row 2.2: the retry interval of the forms that try a number of times.
+TEST(RetryPresets, EveryIsTheSamePauseAfterEachTry) {
+  constexpr auto fixed = Retry::every(50ms, 4);
+  EXPECT_EQ(fixed.attempts, 4);
+  for (int failed = 1; failed < 100; ++failed) EXPECT_EQ(fixed.delay(failed), 50ms);
+  EXPECT_EQ(fixed.jitter, 0);
+}
+
+TEST_F(Acquiring, AFixedIntervalIsKeptExactly) {  // row 2.2
+  auto p = plan();
+  p.tries = Retry::every(50ms, 4);
+  Acquisition a(p);
+  auto step = a.start(now);
+  for (int failed = 1; failed < 4; ++failed) {
+    ASSERT_FALSE(a.reply(now, step.call, now, busy()).ask);
+    EXPECT_EQ(a.next_tick(), now + 50ms);
+    now += 50ms;
+    step = a.tick(now);
+    ASSERT_TRUE(step.ask);
+  }
+  a.reply(now, step.call, now, busy());
+  EXPECT_EQ(a.outcome(), Outcome::exhausted);
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ void edit_record(const TemporaryDirectory& directory, const std::string& resourc
   write_file(file, text);
 }
 
+// Row 4.5.
 TEST(FileProcesses, ADeadHolderIsFreedAtOnce) {
   const TemporaryDirectory directory;
   Child child([&] {

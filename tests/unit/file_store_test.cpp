@@ -61,15 +61,19 @@ TEST(FileStore, RecordsSurviveReopening) {
   EXPECT_TRUE(store.inspect().resources.empty());
 }
 
+// Row 4.5.
 TEST(FileStore, EveryFieldOfARecordSurvives) {
   const TemporaryDirectory directory;
-  Claim held{
-      .owner = Owner::random(),
-      .parts = {{.resource = "pool", .mode = Mode::slots, .slots = 3, .capacity = 4}},
-      .ttl = 60s,
-      .priority = -7,
-      .who = std::make_shared<const Who>(Who{
-          .label = "what \"for\" \\ …", .identity = "me 🔒", .host = "höst", .pid = ::getpid()})};
+  Claim held{.owner = Owner::random(),
+             .parts = {{.resource = "pool", .mode = Mode::slots, .slots = 3, .capacity = 4}},
+             .ttl = 60s,
+             .priority = -7,
+             .who = std::make_shared<const Who>(Who{.label = "what \"for\" \\ …",
+                                                    .identity = "me 🔒",
+                                                    .host = "höst",
+                                                    .pid = ::getpid(),
+                                                    .actor = "ann",
+                                                    .owner_id = "worker \"7\""})};
   auto waiting = held;
   waiting.owner = Owner::random();
   waiting.priority = 9;
@@ -128,6 +132,7 @@ TEST(FileStore, ANameThatNoFileMayHoldIsRefused) {
 
 class CorruptFile : public testing::TestWithParam<const char*> {};
 
+// Row 4.5.
 TEST_P(CorruptFile, IsRefusedAndNamedAndNeverReadAsFree) {
   const TemporaryDirectory directory;
   Store store(directory.path());

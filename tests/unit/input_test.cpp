@@ -16,11 +16,11 @@ using namespace std::chrono_literals;
 namespace {
 
 template <class F>
-std::string refusal(F f) {
+std::string refusal(F f, Errc code = Errc::invalid) {
   try {
     f();
   } catch (const Error& e) {
-    EXPECT_EQ(e.errc(), Errc::invalid) << e.what();
+    EXPECT_EQ(e.errc(), code) << e.what();
     return e.what();
   }
   return "accepted";
@@ -67,9 +67,10 @@ TEST(Texts, ForPeopleHaveNothingThatATerminalActsOnOrDoesNotShow) {
 
 TEST(Claims, AreCheckedBeforeAnyIo) {
   Client client(memory_store());
-  EXPECT_NE(refusal([&] { Mutex(client, "k", {.ttl = 0s}); }).find("'k'"), std::string::npos);
-  EXPECT_NE(refusal([&] { Mutex(client, "k", {.ttl = -1s}); }), "accepted");
-  EXPECT_NE(refusal([&] { Mutex(client, "k", {.ttl = 24h * 400}); }), "accepted");
+  for (const Duration ttl : {Duration(0s), Duration(-1s), Duration(24h * 400)}) {
+    const auto text = refusal([&] { Mutex(client, "k", {.ttl = ttl}); }, Errc::invalid_ttl);
+    EXPECT_NE(text.find("'k'"), std::string::npos) << text;
+  }
   const auto label = refusal([&] { Mutex(client, "k", {.label = "a\nb"}); });
   EXPECT_NE(label.find("'k'"), std::string::npos) << "names the lock: " << label;
   EXPECT_NE(refusal([&] { Mutex(client, "k", {.max_wait = 0s}); }), "accepted");
@@ -79,12 +80,15 @@ TEST(Claims, AreCheckedBeforeAnyIo) {
   EXPECT_NE(refusal([&] { MultiLock(client, {exclusive("a"), slots("a", 1, 2)}); }), "accepted");
   EXPECT_NE(refusal([&] { (void)Mutex(client, "k").try_acquire_times({.attempts = 0}); }),
             "accepted");
-  EXPECT_NE(refusal([] {
-              check_claim({.owner = {},
-                           .parts = {{.resource = "k"}},
-                           .ttl = 1s,
-                           .who = std::make_shared<const Who>()});
-            }).find("owner"),
+  EXPECT_NE(refusal(
+                [] {
+                  check_claim({.owner = {},
+                               .parts = {{.resource = "k"}},
+                               .ttl = 1s,
+                               .who = std::make_shared<const Who>()});
+                },
+                Errc::invalid_owner)
+                .find("owner"),
             std::string::npos);
 }
 

@@ -23,6 +23,7 @@ TEST_F(Leasing, IsValidFromBeforeTheRequestLeft) {
   EXPECT_EQ(m.state(m.valid_until()), LeaseState::lost) << "by the clock alone";
 }
 
+// Row 2.6.
 TEST_F(Leasing, RenewsAfterAThirdAndMovesItsValidity) {
   LeaseMachine m(plan(), sent, sent);
   EXPECT_EQ(m.next_tick(), sent + 10s);
@@ -124,9 +125,11 @@ TEST_F(Leasing, WithoutRenewalItEndsByItself) {
   EXPECT_EQ(m.next_tick(), m.valid_until());
 }
 
+// Row 4.6: a release ends the renewals at once.
 TEST_F(Leasing, AReleasedOneIsNeverLost) {
   LeaseMachine m(plan(), sent, sent);
   m.end(LeaseState::released);
+  EXPECT_FALSE(m.tick(sent + 15s).renew);
   EXPECT_FALSE(m.tick(sent + 1h).lose);
   EXPECT_FALSE(m.renewed(sent + 1h, sent, 30s, Verdict::lost).lose);
   EXPECT_EQ(m.state(sent + 1h), LeaseState::released);

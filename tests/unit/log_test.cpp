@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "eventually.hpp"
+#include "interlock/config.hpp"
 #include "interlock/interlock.hpp"
 #include "interlock/log.hpp"
+#include "surroundings.hpp"
 #include "waiting.hpp"
 
 namespace interlock {
@@ -75,7 +77,7 @@ TEST(Events, AreSpeltAsInLogs) {
   EXPECT_EQ(to_string(Event::store_back), "store_back");
 }
 
-TEST_F(LogTest, StartUpAttemptAcquiredAndReleasedAreALineEach) {
+TEST_F(LogTest, StartUpAttemptAcquiredAndReleasedAreALineEach) {  // row 3.8
   auto lease = Mutex(client, "nightly", {.ttl = 30s, .label = "the report"}).acquire();
   const auto owner = "owner=" + client.inspect().resources.at(0).holders.at(0).owner.brief();
   clock->advance(1500ms);
@@ -92,7 +94,23 @@ TEST_F(LogTest, StartUpAttemptAcquiredAndReleasedAreALineEach) {
   EXPECT_TRUE(has(lines.the("debug event=released"), "held_ms=1500"));
 }
 
-TEST_F(LogTest, ATimeoutIsAWarningAndABusyTryIsNot) {
+// Row 3.8: the line at the start says how long locks are waited for, and how long they last.
+TEST(Log, AProgramThatConnectsBySettingsSaysItsTimesAtTheStart) {
+  testing_support::Surroundings around;
+  Lines lines;
+  const auto settings = [&](const std::string& text) {
+    around.write("interlock.json", text);
+    (void)connect(Config::load(), {.observer = std::make_shared<Log>(lines.sink())});
+  };
+  settings(R"({"url": "memory:", "distributedLockTimeout": "00:05:00",
+               "distributedLockExpiry": "00:10:00"})");
+  const auto line = lines.the("info event=opened");
+  EXPECT_TRUE(has(line, "limit_ms=300000")) << line;
+  EXPECT_TRUE(has(line, "ttl_ms=600000")) << line;
+  EXPECT_TRUE(has(line, "store=memory:")) << line;
+}
+
+TEST_F(LogTest, ATimeoutIsAWarningAndABusyTryIsNot) {  // row 3.8
   auto held = Mutex(other, "k", {.ttl = 1h}).acquire();
   EXPECT_FALSE(Mutex(client, "k").try_acquire());
   EXPECT_TRUE(has(lines.the("debug event=timed_out"), "reason=busy"));
@@ -104,6 +122,7 @@ TEST_F(LogTest, ATimeoutIsAWarningAndABusyTryIsNot) {
   const auto line = lines.the("warning event=timed_out");
   EXPECT_TRUE(has(line, "lock=k")) << line;
   EXPECT_TRUE(has(line, "waited_ms=5000")) << line;
+  EXPECT_TRUE(has(line, "limit_ms=5000")) << line;
   EXPECT_TRUE(has(line, "reason=timed_out")) << line;
   EXPECT_NE(line.find("error=\"somebody else had it for all of 5s\""), std::string::npos) << line;
 }

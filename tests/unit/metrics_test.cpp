@@ -46,6 +46,7 @@ struct MetricsTest : testing::Test {
   }
 };
 
+// Row 0.11.
 TEST_F(MetricsTest, WaitAndHoldTimesAreHistogramsAndWhatGoesOnIsAGauge) {
   auto held = std::make_optional(Mutex(other, "billing:1", {.ttl = 1h}).acquire());
   Waiting waiting(Mutex(client, "billing:1", {.ttl = 1h}));

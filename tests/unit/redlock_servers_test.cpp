@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "eventually.hpp"
+#include "interlock/duration.hpp"
 #include "interlock/interlock.hpp"
 #include "interlock/stores.hpp"
 #include "servers/proxy.hpp"
@@ -64,6 +65,7 @@ class RedlockServers : public testing::Test {
   std::vector<std::unique_ptr<servers::RedisServer>> nodes_;
 };
 
+// Rows 0.12 and 1.4, and acceptance case 40.
 TEST_F(RedlockServers, ALeaseOutlivesAMinorityOfItsNodes) {
   const auto locks = connect(url());
   auto lease = Mutex(locks, "r", {.ttl = 1s}).acquire();
@@ -113,15 +115,19 @@ TEST_F(RedlockServers, WhenAMajorityIsCutOffTheLossIsToldInTime) {
   nodes_[1]->process().signal(SIGCONT);
 }
 
-TEST_F(RedlockServers, TheErrorListsEveryNodesVerdict) {
-  const auto locks = connect(url());
+// Row 1.4 and acceptance case 41: two of three are down. The TTL is so long that what the live one granted
+// does not go away by itself, and so is the time that a call may take.
+TEST_F(RedlockServers, WithoutAMajorityItFailsFastNamesEachNodeAndLeavesNothingBehind) {
+  const auto locks = connect(url("&timeout=120s"));
   Mutex(locks, "r").acquire().release();
   nodes_[0]->stop();
   nodes_[2]->stop();
+  const auto start = BootClock::now();
   try {
-    static_cast<void>(Mutex(locks, "r", {.retry = Retry::none()}).try_acquire());
+    static_cast<void>(Mutex(locks, "r", {.ttl = 1h, .retry = Retry::none()}).try_acquire());
     FAIL() << "one of three is no majority";
   } catch (const Error& error) {
+    EXPECT_LT(BootClock::now() - start, 20s) << "nobody is there, and that is known at once";
     EXPECT_EQ(error.errc(), Errc::unreachable);
     const std::string text = error.what();
     for (const auto& node : nodes_) {
@@ -137,16 +143,59 @@ TEST_F(RedlockServers, TheErrorListsEveryNodesVerdict) {
   EXPECT_TRUE(eventually([&] { return on(1).empty(); })) << "what it got is given back";
 }
 
+// Row 1.4: the TTL is so long that only giving back frees the third node.
 TEST_F(RedlockServers, AMinorityThatWasGrantedIsGivenBack) {
   const auto mine = connect(url());
   Mutex(mine, "other").acquire().release();
   // Somebody else has it on two of three nodes.
   const auto a = Mutex(connect(nodes_[0]->url() + "?prefix=rl:"), "r").acquire();
   const auto b = Mutex(connect(nodes_[1]->url() + "?prefix=rl:"), "r").acquire();
-  EXPECT_EQ(Mutex(mine, "r").try_acquire().outcome(), Outcome::busy);
+  const Mutex wanted(mine, "r", {.ttl = 1h});
+  EXPECT_EQ(wanted.try_acquire().outcome(), Outcome::busy);
   EXPECT_TRUE(eventually([&] { return on(2).empty(); }));
-  EXPECT_EQ(Mutex(mine, "r").try_acquire_for(300ms).outcome(), Outcome::timed_out);
+  EXPECT_EQ(wanted.try_acquire_for(300ms).outcome(), Outcome::timed_out);
   EXPECT_TRUE(eventually([&] { return on(2).empty(); }));
+}
+
+// Row 1.4 and acceptance case 41: nodes that hang cost no more than a quarter of the TTL, what a call may
+// take, and what the caller allows, whichever is least. Each of the three is small in turn and the others
+// are minutes.
+TEST_F(RedlockServers, NodesThatHangCostNoMoreThanTheLeastOfThreeBounds) {
+  const auto patient = connect(url("&timeout=10m"));
+  const auto hasty = connect(url("&timeout=300ms"));
+  for (const auto& locks : {patient, hasty}) Mutex(locks, "r").acquire().release();
+  nodes_[0]->process().signal(SIGSTOP);
+  nodes_[2]->process().signal(SIGSTOP);
+  const auto cost = [](const auto& acquire) {
+    const auto start = BootClock::now();
+    try {
+      acquire();
+      ADD_FAILURE() << "one of three is no majority";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
+    }
+    return BootClock::now() - start;
+  };
+  const Options brief{.ttl = 1s, .retry = Retry::none()};
+  const Options lasting{.ttl = 1h, .retry = Retry::none()};
+  EXPECT_LT(cost([&] { (void)Mutex(patient, "r", brief).try_acquire(); }), 20s) << "the TTL";
+  EXPECT_LT(cost([&] { (void)Mutex(hasty, "r", lasting).try_acquire(); }), 20s) << "the call";
+  EXPECT_LT(cost([&] { (void)Mutex(patient, "r", lasting).try_acquire_for(1s); }), 20s)
+      << "the caller";
+  for (const auto node : {0U, 2U}) nodes_[node]->process().signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return on(0).empty() && on(1).empty() && on(2).empty(); }))
+      << "also what a node did late is given back";
+}
+
+// Acceptance case 40: one of three hangs, and nobody waits for it.
+TEST_F(RedlockServers, ANodeThatHangsIsNotWaitedForByAMajority) {
+  const auto locks = connect(url("&timeout=10m"));
+  Mutex(locks, "r").acquire().release();
+  nodes_[1]->process().signal(SIGSTOP);
+  const auto start = BootClock::now();
+  EXPECT_TRUE(Mutex(locks, "r", {.ttl = 1h}).try_acquire());
+  EXPECT_LT(BootClock::now() - start, 20s);
+  nodes_[1]->process().signal(SIGCONT);
 }
 
 TEST_F(RedlockServers, FencesRiseWhileOneNodeAfterTheOtherLosesItsData) {

@@ -63,6 +63,7 @@ struct TracingTest : testing::Test {
   }
 };
 
+// Row 3.7.
 TEST_F(TracingTest, AnAcquisitionIsASpanWithTheDocumentedAttributes) {
   const auto traces = tracing({.service = "billing"});
   const auto locks = client(traces);

@@ -60,6 +60,7 @@ std::string encode(const Value& value, TimePoint now) {
   if (!who.label.empty()) json["label"] = who.label;
   if (!who.identity.empty()) json["identity"] = who.identity;
   if (!who.actor.empty()) json["actor"] = who.actor;
+  if (!who.owner_id.empty()) json["owner_id"] = who.owner_id;
   if (!who.host.empty()) json["host"] = who.host;
   if (who.pid != 0) json["pid"] = who.pid;
   if (!who.tied) json["tied"] = false;
@@ -87,7 +88,8 @@ Value decode(std::string_view text, TimePoint now, std::string_view key) {
                                                  .host = json.value("host", ""),
                                                  .pid = json.value("pid", std::int64_t{0}),
                                                  .tied = json.value("tied", true),
-                                                 .actor = json.value("actor", "")});
+                                                 .actor = json.value("actor", ""),
+                                                 .owner_id = json.value("owner_id", "")});
     return value;
   } catch (const Json::exception&) {
     throw Error(Errc::corrupt,

@@ -99,10 +99,10 @@ class Fields {
     std::string text;
   };
   // In the order in which they are written, most of all.
-  static constexpr std::array<std::string_view, 22> kNames{
-      "res",   "owner", "mode",     "since",     "exp",    "fence", "pid", "born",
-      "realm", "home",  "who",      "host",      "ticket", "slots", "cap", "prio",
-      "anc",   "first", "identity", "interlock", "boot",   "actor"};
+  static constexpr std::array<std::string_view, 23> kNames{
+      "res",   "owner", "mode",     "since",     "exp",    "fence", "pid",     "born",
+      "realm", "home",  "who",      "host",      "ticket", "slots", "cap",     "prio",
+      "anc",   "first", "identity", "interlock", "boot",   "actor", "owner_id"};
 
   [[nodiscard]] const Value& find(std::string_view name) const {
     return values_[static_cast<std::size_t>(std::find(kNames.begin(), kNames.end(), name) -
@@ -155,7 +155,8 @@ Record record_of(const Fields& fields, TimePoint now) {
                                       .identity = fields.text_or_empty("identity"),
                                       .host = fields.text_or_empty("host"),
                                       .pid = fields.number<std::int64_t>("pid", 0, Signed::max()),
-                                      .actor = fields.text_or_empty("actor")});
+                                      .actor = fields.text_or_empty("actor"),
+                                      .owner_id = fields.text_or_empty("owner_id")});
   return record;
 }
 

@@ -83,6 +83,7 @@ void write_record(std::string& out, std::string_view resource, const Record& r,
   json.text("who", r.who->label);
   if (!r.who->identity.empty()) json.text("identity", r.who->identity);
   if (!r.who->actor.empty()) json.text("actor", r.who->actor);
+  if (!r.who->owner_id.empty()) json.text("owner_id", r.who->owner_id);
   if (!r.who->host.empty()) json.text("host", r.who->host);
   out += '}';
 }

@@ -47,7 +47,7 @@ std::string ttl_of(const Claim& claim) {
 void add_who(Parameters& parameters, const Claim& claim) {
   static const Who kNobody;
   const Who& who = claim.who ? *claim.who : kNobody;
-  parameters.insert(parameters.end(), {who.identity, label_and_actor(who), who.host,
+  parameters.insert(parameters.end(), {who.identity, label_and_names(who), who.host,
                                        std::to_string(who.pid), who.tied ? "t" : "f"});
 }
 
@@ -223,7 +223,7 @@ Snapshot to_snapshot(const Outcome& outcome, const std::string& prefix, const st
     entry.age = std::max(Duration::zero(), Duration(microseconds(number(next()))));
     entry.remaining = std::max(Duration::zero(), Duration(microseconds(number(next()))));
     entry.who.identity = next();
-    read_label_and_actor(next(), entry.who);
+    read_label_and_names(next(), entry.who);
     entry.who.host = next();
     entry.who.pid = number(next());
     entry.who.tied = next() == "t";

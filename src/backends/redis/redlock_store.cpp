@@ -25,7 +25,7 @@ std::optional<Error> Redlock::refusal(const Claim& claim) const {
   }
   if (claim.ttl < kShortestTtl) {
     return Error(
-        Errc::invalid, "a Redlock needs a TTL of at least 20ms",
+        Errc::invalid_ttl, "a Redlock needs a TTL of at least 20ms",
         {.resource = claim.parts.front().resource, .node = traits_.where, .maybe_held = false});
   }
   return bad_name(claim);

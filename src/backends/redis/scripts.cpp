@@ -65,7 +65,7 @@ std::optional<Record> parse_record(std::string_view text) {
   entry.priority = to_number<std::int32_t>(next_line(text));
   next_line(text);  // the channel
   entry.who.identity = next_line(text);
-  read_label_and_actor(next_line(text), entry.who);
+  read_label_and_names(next_line(text), entry.who);
   entry.who.host = next_line(text);
   entry.who.pid = to_number<std::int64_t>(next_line(text));
   const auto tied = next_line(text);
@@ -141,7 +141,7 @@ void add_arguments(Words& words, const Claim& claim, bool queue, const ClaimStyl
   words.add(queue ? "1" : "0", style.publish.substr(0, 1),
             claim.instead_of.empty() ? "" : claim.instead_of.to_string(), "\n",
             spec_of(claim.parts.front()), "\n", std::to_string(claim.priority), "\n", style.channel,
-            "\n", who.identity, "\n", label_and_actor(who), "\n", who.host, "\n",
+            "\n", who.identity, "\n", label_and_names(who), "\n", who.host, "\n",
             std::to_string(who.pid), who.tied ? "\n1:" : "\n0:", ttl);
   if (is_simple(claim, Mode::exclusive)) {
     if (style.in_full) words.add("-");
