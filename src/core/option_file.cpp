@@ -16,8 +16,13 @@ namespace interlock::core {
 
 namespace {
 
-constexpr std::size_t kMostOfSecret = std::size_t{64} << 10U;
-constexpr std::size_t kMostOfCertificates = std::size_t{1} << 20U;
+std::size_t most_of(Secrecy secrecy) {
+  return std::size_t{secrecy == Secrecy::secret ? 64U : 1024U} << 10U;
+}
+
+std::string too_large(Secrecy secrecy) {
+  return " has more than " + std::to_string(most_of(secrecy) >> 10U) + " KiB";
+}
 
 std::string with_mode(const struct stat& info) {
   std::array<char, 24> text{};
@@ -48,7 +53,6 @@ std::string take_file(Url& url, const std::string& option, Secrecy secrecy,
   const auto path = url.take(option);
   if (path.empty()) return {};
   const auto what = option + ": " + printable(path, 400);
-  const auto most = secrecy == Secrecy::secret ? kMostOfSecret : kMostOfCertificates;
   const auto check = [&](int descriptor) {
     struct stat info {};
     if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode))
@@ -56,26 +60,27 @@ std::string take_file(Url& url, const std::string& option, Secrecy secrecy,
     if (secrecy == Secrecy::secret) check_secret(what, printable(path, 400), info, warnings);
   };
   try {
-    auto content = read_file(path, check, most);
+    auto content = read_file(path, check, most_of(secrecy));
     if (!content) refuse_url(what + " can't be read: there is no such file");
     if (content->empty()) refuse_url(what + " is empty");
     return std::move(*content);
   } catch (const Error&) {
     throw;
   } catch (const std::system_error& error) {
-    if (error.code() == std::errc::file_too_large)
-      refuse_url(what + " has more than " + std::to_string(most >> 10U) + " KiB");
+    if (error.code() == std::errc::file_too_large) refuse_url(what + too_large(secrecy));
     refuse_url(what + " can't be read: " + error.code().message());
   }
 }
 
-void check_file(const std::string& option, const std::string& path) {
+void check_file(const std::string& option, const std::string& path, Secrecy secrecy,
+                std::vector<std::string>& warnings) {
   struct stat info {};
   if (path.empty() || ::stat(path.c_str(), &info) != 0) return;
   const auto what = option + ": " + printable(path, 400);
   if (!S_ISREG(info.st_mode)) refuse_url(what + " is not a regular file");
-  if (static_cast<std::size_t>(info.st_size) > kMostOfCertificates)
-    refuse_url(what + " has more than " + std::to_string(kMostOfCertificates >> 10U) + " KiB");
+  if (static_cast<std::size_t>(info.st_size) > most_of(secrecy))
+    refuse_url(what + too_large(secrecy));
+  if (secrecy == Secrecy::secret) check_secret(what, printable(path, 400), info, warnings);
 }
 
 void add_warnings(std::vector<std::string>& to, const std::vector<std::string>& more) {

@@ -17,9 +17,9 @@ enum class Secrecy { secret, open };
 std::string take_file(Url& url, const std::string& option, Secrecy secrecy,
                       std::vector<std::string>& warnings);
 
-/// For a library that reads the file itself: throws Error (invalid) if there is such a file, and it is no regular file or
-/// larger than 1 MiB.
-void check_file(const std::string& option, const std::string& path);
+/// The same for a library that reads the file itself, and says so if it can't.
+void check_file(const std::string& option, const std::string& path, Secrecy secrecy,
+                std::vector<std::string>& warnings);
 
 /// Adds what is not there yet.
 void add_warnings(std::vector<std::string>& to, const std::vector<std::string>& more);

@@ -150,7 +150,8 @@ Settings Settings::from(Url url) {
   add("password", core::take_password(url, settings.warnings));
   add("dbname", database);
   for (const auto* name : {"sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile"}) {
-    if (url.query.contains(name)) core::check_file(name, url.query[name]);
+    if (url.query.contains(name))
+      core::check_file(name, url.query[name], core::Secrecy::open, settings.warnings);
   }
   for (const auto* name : kLibpq) add(name, url.take(name));
   add("application_name", kTitle);

@@ -1,8 +1,6 @@
 #include "backends/redis/address.hpp"
 
-#include <openssl/bio.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 
 #include <algorithm>
@@ -38,57 +36,8 @@ std::string tls_problem() {
   return std::string(": ") + text.data();
 }
 
-template <class Object, void (*Free)(Object*)>
-struct Freed {
-  void operator()(Object* object) const { Free(object); }
-};
-using Certificate = std::unique_ptr<X509, Freed<X509, X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, EVP_PKEY_free>>;
-using Memory = std::unique_ptr<BIO, Freed<BIO, BIO_vfree>>;
-
-Memory reading(const std::string& text) {
-  return Memory(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
 // A key with a passphrase is refused, instead of asking for that at the terminal.
 int no_passphrase(char* /*to*/, int /*size*/, int /*writing*/, void* /*ours*/) { return -1; }
-
-Certificate next_certificate(BIO* from) {
-  return Certificate(PEM_read_bio_X509(from, nullptr, no_passphrase, nullptr));
-}
-
-// Whom to believe: all certificates of the text, and what they have revoked.
-bool trust(X509_STORE* store, const std::string& text) {
-  const auto from = reading(text);
-  STACK_OF(X509_INFO)* all = PEM_X509_INFO_read_bio(from.get(), nullptr, no_passphrase, nullptr);
-  int found = 0;
-  for (int i = 0; i < sk_X509_INFO_num(all); ++i) {
-    const auto* each = sk_X509_INFO_value(all, i);
-    if (each->x509 != nullptr) found += X509_STORE_add_cert(store, each->x509);
-    if (each->crl != nullptr) X509_STORE_add_crl(store, each->crl);
-  }
-  sk_X509_INFO_pop_free(all, X509_INFO_free);
-  return found > 0;
-}
-
-// Our certificate, and those between it and whom the server believes.
-bool present(SSL_CTX* context, const std::string& text) {
-  const auto from = reading(text);
-  const auto ours = next_certificate(from.get());
-  if (!ours || SSL_CTX_use_certificate(context, ours.get()) != 1) return false;
-  while (const auto more = next_certificate(from.get())) {
-    if (SSL_CTX_add1_chain_cert(context, more.get()) != 1) return false;
-  }
-  ERR_clear_error();  // that of the end
-  return true;
-}
-
-bool use_key(SSL_CTX* context, const std::string& text) {
-  const auto from = reading(text);
-  const Key key(PEM_read_bio_PrivateKey(from.get(), nullptr, no_passphrase, nullptr));
-  return key && SSL_CTX_use_PrivateKey(context, key.get()) == 1 &&
-         SSL_CTX_check_private_key(context) == 1;
-}
 
 }  // namespace
 
@@ -101,23 +50,21 @@ Tls::Tls(const Files& files) : context_(SSL_CTX_new(TLS_client_method()), SSL_CT
   SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
   SSL_CTX_set_mode(context_.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  if (files.ca.text.empty()) {
+  SSL_CTX_set_default_passwd_cb(context_.get(), no_passphrase);
+  if (files.ca.empty()) {
     check(SSL_CTX_set_default_verify_paths(context_.get()) == 1, "the system's certificates");
   } else {
-    check(trust(SSL_CTX_get_cert_store(context_.get()), files.ca.text),
-          files.ca.path + " has no certificate");
+    check(SSL_CTX_load_verify_locations(context_.get(), files.ca.c_str(), nullptr) == 1, files.ca);
   }
-  if (files.certificate.text.empty()) return;
-  const auto& certificate = files.certificate;
-  check(present(context_.get(), certificate.text), certificate.path + " has no certificate");
-  if (files.key.text.empty()) {
-    check(use_key(context_.get(), certificate.text),
-          certificate.path + " has no private key, and there is no key=");
-  } else {
-    check(use_key(context_.get(), files.key.text),
-          files.key.path + " has no private key without a passphrase, or not that of " +
-              certificate.path);
-  }
+  if (files.certificate.empty()) return;
+  check(SSL_CTX_use_certificate_chain_file(context_.get(), files.certificate.c_str()) == 1,
+        files.certificate);
+  const auto& key = files.key.empty() ? files.certificate : files.key;
+  const auto hint = files.key.empty()
+                        ? " has no private key, and there is no key="
+                        : " is no private key of that certificate without a passphrase";
+  check(SSL_CTX_use_PrivateKey_file(context_.get(), key.c_str(), SSL_FILETYPE_PEM) == 1,
+        key + hint);
 }
 
 std::string Endpoint::to_string() const {
@@ -166,16 +113,13 @@ Settings Settings::take_from(Url& url, const std::string& default_port) {
   settings.access.user = url.user;
   settings.access.password = core::take_password(url, settings.warnings);
   settings.prefix = url.query.contains("prefix") ? url.take("prefix") : "interlock:";
+  const Tls::Files files{
+      .ca = url.take("ca"), .certificate = url.take("cert"), .key = url.take("key")};
   using core::Secrecy;
-  const bool has_key = url.query.contains("key") && !url.query["key"].empty();
-  const auto take = [&](const char* option, Secrecy secrecy) {
-    auto path = url.query.contains(option) ? url.query[option] : std::string();
-    return Tls::File{.path = std::move(path),
-                     .text = core::take_file(url, option, secrecy, settings.warnings)};
-  };
-  const Tls::Files files{.ca = take("ca", Secrecy::open),
-                         .certificate = take("cert", has_key ? Secrecy::open : Secrecy::secret),
-                         .key = take("key", Secrecy::secret)};
+  core::check_file("ca", files.ca, Secrecy::open, settings.warnings);
+  core::check_file("cert", files.certificate, files.key.empty() ? Secrecy::secret : Secrecy::open,
+                   settings.warnings);
+  core::check_file("key", files.key, Secrecy::secret, settings.warnings);
   settings.access.server_name = url.take("server-name");
   settings.access.call_timeout = core::take_timeout(url, settings.access.call_timeout);
   settings.access.connect_timeout =
@@ -184,7 +128,7 @@ Settings Settings::take_from(Url& url, const std::string& default_port) {
   const bool tls = url.scheme.starts_with("rediss");
   if (tls) {
     settings.access.tls = std::make_shared<const Tls>(files);
-  } else if (!files.ca.text.empty() || !files.certificate.text.empty() || !files.key.text.empty() ||
+  } else if (!files.ca.empty() || !files.certificate.empty() || !files.key.empty() ||
              !settings.access.server_name.empty()) {
     refuse_url("ca, cert, key and server-name are for TLS: rediss://");
   }

@@ -14,14 +14,10 @@ namespace interlock::redis {
 /// Certificates, checked and loaded once for all connections.
 class Tls {
  public:
-  struct File {
-    std::string path;
-    std::string text;  ///< PEM
-  };
   struct Files {
-    File ca;  ///< empty: the system's
-    File certificate;
-    File key;  ///< empty: it stands beside the certificate
+    std::string ca;  ///< empty: the system's
+    std::string certificate;
+    std::string key;  ///< empty: it stands beside the certificate
   };
   /// Throws Error (invalid) that names the file.
   explicit Tls(const Files& files);
