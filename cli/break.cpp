@@ -14,8 +14,7 @@ namespace {
 
 bool confirmed(const std::string& name) {
   std::cerr << "Break " << printable(name) << "? [y/N] " << std::flush;
-  std::string answer;
-  std::getline(std::cin, answer);
+  const auto answer = line_of_stdin(1024);
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 

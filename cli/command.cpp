@@ -92,8 +92,22 @@ std::string set_by(const Arguments& arguments) {
   return where.empty() ? "" : "This store was set by " + printable(where) + "\n";
 }
 
+std::string line_of_stdin(std::size_t most) {
+  std::string line;
+  for (char c = 0; std::cin.get(c) && c != '\n';) {
+    if (line.size() == most)
+      throw UsageError("the first line of stdin has more than " + std::to_string(most) +
+                       " bytes, so it can't be what was asked for");
+    line += c;
+  }
+  return line;
+}
+
 void complain(const std::string& message) {
-  std::cerr << "interlock: " + printable(message) + "\n" << std::flush;
+  constexpr int kLongest = 4096;  // it may quote a word of the command line, and that has 128 KiB
+  auto shown = printable(message);
+  if (width(shown) > kLongest) shown = printable(shown, kLongest) + "…";
+  std::cerr << "interlock: " + shown + "\n" << std::flush;
 }
 
 }  // namespace cli

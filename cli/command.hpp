@@ -79,6 +79,9 @@ class Parser : public CLI::App {
 /// "This store was set by INTERLOCK_URL", with the end of the line; nothing for --url, and by default.
 std::string set_by(const Arguments& arguments);
 
+/// The first line of stdin. Throws UsageError if it has more bytes than that.
+std::string line_of_stdin(std::size_t most);
+
 /// "interlock: …" on stderr, one line.
 void complain(const std::string& message);
 

@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::size_t kLongestRequest = 8192;
 constexpr std::size_t kMostPeers = 64;
+constexpr std::size_t kMostUnsent = 8UL << 20U;             // to others, before one more answer
+constexpr std::size_t kSmall = 64UL << 10U;                 // is always answered
 constexpr auto kPatience = std::chrono::seconds(5);         // for one request and its answer
 constexpr auto kGrace = std::chrono::seconds(20);           // for one who is not silent
 constexpr auto kBreather = std::chrono::milliseconds(500);  // when there are no descriptors left
@@ -199,6 +201,8 @@ bool HttpServer::read(Peer& peer) {
   const auto end = end_of_head(peer.request);
   if (end != std::string::npos) {
     peer.response = answer(peer.request.substr(0, end));
+    const auto size = peer.response.capacity();
+    if (size > kSmall && unsent() > kMostUnsent + size) peer.response = refusal(503);
   } else if (peer.request.size() > kLongestRequest) {
     peer.response = refusal(431);
   } else {
@@ -208,11 +212,19 @@ bool HttpServer::read(Peer& peer) {
   return write(peer);
 }
 
+// The memory of answers that slow readers have not taken yet, and of this one.
+std::size_t HttpServer::unsent() const {
+  std::size_t sum = 0;
+  for (const auto& peer : peers_) sum += peer.response.capacity();
+  return sum;
+}
+
 bool HttpServer::write(Peer& peer) {
   const auto put = ::send(peer.fd.get(), peer.response.data(), peer.response.size(), MSG_NOSIGNAL);
   if (put < 0) return errno == EAGAIN || errno == EINTR;
   peer.response.erase(0, static_cast<std::size_t>(put));
   if (!peer.response.empty()) return true;
+  peer.response.shrink_to_fit();
   // If we closed while something unread is there, the system would throw our answer away.
   ::shutdown(peer.fd.get(), SHUT_WR);
   peer.stage = Stage::draining;

@@ -52,6 +52,7 @@ class HttpServer {
   bool read(Peer& peer);
   bool write(Peer& peer);
   static bool drain(Peer& peer);
+  [[nodiscard]] std::size_t unsent() const;
   [[nodiscard]] std::string answer(const std::string& head) const;
 
   Handler handler_;

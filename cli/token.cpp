@@ -22,11 +22,14 @@ std::string user_name() {
   return user != nullptr ? user->pw_name : "user " + std::to_string(::getuid());
 }
 
+// All names that one claim may have, with each of their bytes percent-encoded, are less.
+constexpr std::size_t kLongestToken = std::size_t{2} << 20U;
+
 /// "-" stands for a line of stdin.
 std::string read_token(const std::vector<std::string>& given) {
   if (given.size() != 1) throw UsageError("one token is needed, or - to read it from stdin");
   std::string token = given.front();
-  if (token == "-") std::getline(std::cin, token);
+  if (token == "-") token = line_of_stdin(kLongestToken);
   const auto blank = " \t\r\n";
   token.erase(0, token.find_first_not_of(blank));
   token.erase(token.find_last_not_of(blank) + 1);

@@ -10,6 +10,7 @@ namespace interlock::core {
 namespace {
 
 constexpr std::string_view kVersion = "il1";
+constexpr std::size_t kMostNames = 1024;  // as check_claim has it
 
 std::string encode(std::string_view name) {
   std::string text;
@@ -42,11 +43,12 @@ Token parse_token(std::string_view text) {
     const auto dot = std::min(text.find('.', from), text.size());
     fields.push_back(text.substr(from, dot - from));
     from = dot + 1;
+    if (fields.size() > 3 + kMostNames) break;
   }
   const auto refuse = [] {
     throw Error(Errc::invalid, "this is not a token of a detached lease; it begins with il1.");
   };
-  if (fields.size() < 4 || fields[0] != kVersion) refuse();
+  if (fields.size() < 4 || fields.size() > 3 + kMostNames || fields[0] != kVersion) refuse();
   Token token;
   const auto owner = Owner::parse(fields[1]);
   std::int64_t ms = 0;

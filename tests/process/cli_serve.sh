@@ -98,6 +98,46 @@ for s in slow[10:]:
 TEST
 contains "$(fetch /healthz)" 200
 
+it "readers that do not take their answers do not fill its memory"
+export INTERLOCK_URL="file://$work/large"
+for claim in one two three; do
+  words=()
+  for i in {1..1000}; do words+=(--also "$claim$i$(printf '%0490d' 0)"); done
+  expect 0 "$INTERLOCK" acquire --ttl 1h "$claim" "${words[@]}"
+done
+plain=$url
+: >serving-names
+"$INTERLOCK" serve --metrics 0 --names 2>serving-names &
+with_names=$!
+eventually grep -q 'serving http' serving-names
+check python3 - "$(sed -n 's|.*serving \(http://[^/]*\)/metrics.*|\1|p' serving-names)" "$with_names" "$(ldd "$INTERLOCK" | grep -o '[a-z]*san.so')" <<'TEST'
+import socket, sys, urllib.request
+host, port = sys.argv[1].removeprefix("http://").split(":")
+def peak():
+    for line in open(f"/proc/{sys.argv[2]}/status"):
+        if line.startswith("VmHWM"): return int(line.split()[1]) // 1024
+def fetch(path):
+    with urllib.request.urlopen(sys.argv[1] + path, timeout=60) as r: return len(r.read())
+page = fetch("/metrics")
+assert page > 5_000_000, page
+before = peak()
+slow = []
+for _ in range(40):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.connect((host, int(port)))
+    s.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+    slow.append(s)
+fetch("/healthz")
+assert peak() - before < 60 or "san.so" in sys.argv[3], (before, peak(), page)
+for s in slow: s.close()
+assert fetch("/metrics") > 5_000_000
+TEST
+kill -TERM "$with_names"
+ends "$with_names" 0
+url=$plain
+export INTERLOCK_URL="file://$work/locks"
+
 it "ends when it is told to, and not before"
 stop
 let_go

@@ -213,6 +213,37 @@ TEST(FileStore, RepairSetsCorruptFilesAsideAndFencesStillRise) {
   EXPECT_EQ(repair_file_store(directory.path(), false).size(), 1U);
 }
 
+TEST(FileStore, AFileThatIsFullTakesNoMoreAndReleasesStillWork) {
+  const TemporaryDirectory directory;
+  Store store(directory.path());
+  const auto shared_claim = [] {
+    auto claim = claim_on({"name"});
+    claim.parts.front().mode = Mode::shared;
+    claim.who = who(::getpid(), std::string(1024, 'x'));
+    return claim;
+  };
+  const auto held = shared_claim();
+  ASSERT_EQ(store.acquire(held).verdict, Verdict::granted);
+  const auto file = directory / data_of("name");
+  auto text = read_file(file);
+  const auto begin = text.find("\n{\"res\"");
+  const auto record = text.substr(begin, text.find('}', begin) + 1 - begin) + ",";
+  std::string more;
+  while (text.size() + more.size() + record.size() < file::kMostBytes)
+    more += replaced(record, held.owner.to_string(), Owner::random().to_string());
+  text.insert(begin, more);
+  write_file(file, text);
+
+  const auto answer = store.acquire(shared_claim());
+  ASSERT_TRUE(answer.why);
+  EXPECT_EQ(answer.why->errc(), Errc::refused);
+  EXPECT_NE(answer.why->message().find("8 MiB"), std::string::npos) << answer.why->what();
+  EXPECT_EQ(read_file(file), text);
+  EXPECT_EQ(store.renew(held).verdict, Verdict::granted);
+  EXPECT_EQ(store.release(held).verdict, Verdict::granted);
+  EXPECT_EQ(store.acquire(shared_claim()).verdict, Verdict::granted);
+}
+
 TEST(FileStore, AnEmptyFileIsAnEmptyShard) {
   const TemporaryDirectory directory;
   Store store(directory.path());

@@ -1,6 +1,7 @@
 // A shard: the records of all resources whose names hash to it, and how they are written down.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -15,6 +16,10 @@ using ShardId = std::uint16_t;
 
 /// Few records each, so that a call costs the same whether there are ten records or ten thousand.
 inline constexpr unsigned kShards = 4096;
+
+/// The most that one file holds. A damaged one is not to fill the memory of whoever reads it.
+inline constexpr std::size_t kMostBytes = std::size_t{8} << 20U;
+inline constexpr std::size_t kMostRecords = 16384;
 
 /// The lowest 12 bits of the name's FNV-1a hash (64 bits). Part of the format.
 ShardId shard_of(std::string_view resource) noexcept;
@@ -49,7 +54,8 @@ struct ReadContext {
 ShardState read_shard(std::string_view text, ShardId id, const ReadContext& context,
                       LockTable& table);
 
-/// The rows of the table that belong to this shard, as text. The same rows give the same text.
+/// The rows of the table that belong to this shard, as text. The same rows give the same text. Throws Error (refused) if
+/// there are more than kMostRecords records.
 std::string write_shard(const LockTable& table, ShardId id, ShardState state,
                         const std::string& boot);
 

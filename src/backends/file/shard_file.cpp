@@ -15,7 +15,6 @@ namespace interlock::file {
 namespace {
 
 constexpr std::size_t kBlock = 4096;
-constexpr std::size_t kLargest = std::size_t{1} << 30U;
 
 std::size_t whole_blocks(std::size_t size) { return (size + kBlock - 1) / kBlock * kBlock; }
 
@@ -44,7 +43,8 @@ ShardFile::ShardFile(const Directory& directory, ShardId id) : directory_(direct
   const auto info = look_at(directory, fd.get(), name);
   allocated_ = static_cast<std::size_t>(info.st_blocks) * 512;
   const auto size = static_cast<std::size_t>(info.st_size);
-  if (size > kLargest) throw corrupt("it is absurdly large");
+  if (size > kMostBytes)
+    throw corrupt("it has more than " + std::to_string(kMostBytes >> 20U) + " MiB");
   content_.resize(size);
   for (std::size_t done = 0; done < size;) {
     const auto got =
@@ -57,6 +57,14 @@ ShardFile::ShardFile(const Directory& directory, ShardId id) : directory_(direct
 }
 
 void ShardFile::prepare(const std::string& content) {
+  if (content.size() > kMostBytes) {
+    throw Error(
+        Errc::refused,
+        directory_.path_of(data_name(id_)) + " would have more than " +
+            std::to_string(kMostBytes >> 20U) +
+            " MiB: too many hold or wait for its locks; nothing was changed, ask again later",
+        {.resource = {}, .node = directory_.where(), .maybe_held = false});
+  }
   if (content.size() > content_.size() || !exists_) reserve(content.size());
   const auto name = spare_name(id_);
   const auto fd = directory_.open_file(name, O_RDWR | O_CREAT);
@@ -111,6 +119,15 @@ Error ShardFile::corrupt(const std::string& why) const {
           directory_.path_of(data_name(id_)) + " can't be read: " + why +
               "; to set it aside: interlock repair --url " + directory_.where(),
           {.resource = {}, .node = directory_.where(), .maybe_held = false}};
+}
+
+void ReadLimit::add(const ShardFile& file) {
+  read_ += file.content().size();
+  if (read_ <= kMost) return;
+  throw Error(Errc::refused,
+              "the files that are needed together have more than " + std::to_string(kMost >> 20U) +
+                  " MiB; ask for fewer names",
+              {.resource = {}, .node = file.where(), .maybe_held = false});
 }
 
 std::vector<ShardId> existing_shards(const Directory& directory) {

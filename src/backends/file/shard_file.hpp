@@ -22,13 +22,15 @@ class ShardFile {
   [[nodiscard]] ShardId id() const noexcept { return id_; }
   [[nodiscard]] const std::string& content() const noexcept { return content_; }
 
-  /// Writes the spare. Nothing has changed until `replace`. Throws Error (refused): a full disk.
+  /// Writes the spare. Nothing has changed until `replace`. Throws Error (refused): a full disk, or more than kMostBytes.
   void prepare(const std::string& content);
   /// Puts the spare in the file's place.
   void replace();
   /// Undoes a `replace`, as well as that is possible.
   void undo() noexcept;
 
+  /// The store, as a URL.
+  [[nodiscard]] const std::string& where() const noexcept { return directory_.where(); }
   /// The error about this file, which names it and what to do.
   [[nodiscard]] Error corrupt(const std::string& why) const;
 
@@ -41,6 +43,17 @@ class ShardFile {
   std::size_t allocated_ = 0;
   bool exists_ = false;
   bool exchanged_ = false;
+};
+
+/// How much one call may read, all of its files together.
+class ReadLimit {
+ public:
+  /// Throws Error (refused) if that is too much.
+  void add(const ShardFile& file);
+
+ private:
+  static constexpr std::size_t kMost = std::size_t{64} << 20U;
+  std::size_t read_ = 0;
 };
 
 /// Those that were ever used, sorted.

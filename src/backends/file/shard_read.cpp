@@ -15,6 +15,8 @@ namespace interlock::file {
 namespace {
 
 constexpr std::uint64_t kLargestFence = std::uint64_t{1} << 53U;
+constexpr std::size_t kLongestLine = 65536;
+constexpr std::string_view kBlanks = " \t\r\n";
 constexpr Duration kLongestTtl = std::chrono::hours(24 * 367);
 
 [[noreturn]] void corrupt(const std::string& why) { throw Error(Errc::corrupt, why); }
@@ -250,6 +252,8 @@ class Reader {
   }
 
   void take_record() {
+    if (++records_ > kMostRecords)
+      corrupt("it has more than " + std::to_string(kMostRecords) + " records");
     if (void_) return;
     const auto& resource = fields_.text("res");
     if (resource.empty() || shard_of(resource) != id_) {
@@ -284,15 +288,29 @@ class Reader {
   bool has_queue_ = false;
   bool in_queue_ = false;
   bool void_ = false;
+  std::size_t records_ = 0;
   std::set<std::pair<Owner, std::string>> seen_;
   std::set<std::pair<Ticket, std::string>> places_;
 };
+
+// Each record has a line of its own, and no line begins with a blank. The library keeps a text, and all blanks between
+// two of them, several times while it reads.
+void check_lines(std::string_view content) {
+  while (!content.empty()) {
+    const auto length = std::min(content.find('\n'), content.size());
+    if (length > kLongestLine) corrupt("a line has more than 64 KiB");
+    if (kBlanks.find(content.front()) != kBlanks.npos)
+      corrupt("a line is empty, or begins with a blank");
+    content.remove_prefix(std::min(length + 1, content.size()));
+  }
+}
 
 }  // namespace
 
 ShardState read_shard(std::string_view content, ShardId id, const ReadContext& context,
                       LockTable& table) {
   if (content.empty()) return {};
+  check_lines(content);
   Reader reader(id, context, table);
   if (!nlohmann::json::sax_parse(content, &reader)) corrupt("it is not JSON");
   return reader.state();

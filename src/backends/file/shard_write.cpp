@@ -101,6 +101,10 @@ std::string write_shard(const LockTable& table, ShardId id, ShardState state,
     for (const auto& [ticket, waiter] : row.queue)
       state.ticket = std::max(state.ticket, ticket.number);
   }
+  if (count > kMostRecords) {
+    throw Error(Errc::refused, "more than " + std::to_string(kMostRecords) +
+                                   " hold or wait for locks of one file; ask again later");
+  }
   std::sort(rows.begin(), rows.end());
 
   std::string out;

@@ -90,9 +90,11 @@ void Store::commit(std::span<Operation* const> operations, std::vector<Wake>& wa
   std::vector<ShardState> states;
   LockTable table(rules(states, shards));
   const auto now = BootClock::now();
+  ReadLimit limit;
   files.reserve(shards.size());
   for (const auto id : shards) {
     const auto& file = files.emplace_back(directory_, id);
+    limit.add(file);
     try {
       states.push_back(read_shard(file.content(), id, {.boot = boot_, .now = now}, table));
     } catch (const Error& error) {

@@ -8,6 +8,7 @@
 #include "backends/file/directory.hpp"
 #include "backends/file/doorbell.hpp"
 #include "backends/file/shard.hpp"
+#include "backends/file/shard_file.hpp"
 #include "backends/file/waiters.hpp"
 #include "interlock/backend.hpp"
 
@@ -30,6 +31,7 @@ struct Inspection {
   bool begun = false;
   bool read_some = false;
   std::vector<ShardId> shards{};  ///< those still to be read, last one first
+  ReadLimit limit{};
   Snapshot snapshot{};
 };
 

@@ -48,7 +48,7 @@ bool Store::attempt(Inspection& inspection, ShardId& blocker) {
           }
         }
         for (std::size_t i = 0; i < batch.size(); ++i) {
-          if (locks->has(i)) files.emplace_back(directory_, batch[i]);
+          if (locks->has(i)) inspection.limit.add(files.emplace_back(directory_, batch[i]));
         }
       }
       const auto now = BootClock::now();
