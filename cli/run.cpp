@@ -125,12 +125,25 @@ int not_started(const std::string& command, int why) {
   return why == ENOENT ? kNotFound : kNotExecutable;
 }
 
+// The command could not be ended, and ended by itself.
+std::string unless_ended(const std::string& otherwise, Left left) {
+  switch (left) {
+    case Left::none:
+      break;
+    case Left::kept:
+      return "; it was kept until the command had ended by itself";
+    case Left::lost:
+      return "; the command ended only after that";
+  }
+  return otherwise;
+}
+
 int finish(const Ended& ended, interlock::Lease& lease, const Events& events,
            const Wanted& wanted) {
   const auto title = wanted.claim.title();
   if (ended.how == Ended::How::for_the_lease) {
-    complain(title + ": the lock was lost (" + why_lost(lease, events) +
-             "), so the command was ended");
+    complain(title + ": the lock was lost (" + why_lost(lease, events) + ")" +
+             unless_ended(", so the command was ended", ended.left));
     return kLost;  // what may be left of it goes with the lease
   }
   const bool was_ours = give_back(lease, title);
@@ -138,7 +151,9 @@ int finish(const Ended& ended, interlock::Lease& lease, const Events& events,
     case Ended::How::not_started:
       return not_started(wanted.command.front(), ended.value);
     case Ended::How::unguarded:
-      complain(title + ": the process that guards the command was killed, so the command was, too");
+      complain(title + ": the process that guards the command was killed" +
+               (ended.left == Left::none ? ", so the command was, too"
+                                         : "; the command ended by itself"));
       return by_signal(SIGKILL);
     case Ended::How::for_the_lease:
     case Ended::How::by_itself:
@@ -167,13 +182,13 @@ int run(const Arguments& arguments) {
   auto waited = wait_for_lock(client, wanted.claim, options, *events, signals, &guardian);
   if (!waited.lease) return waited.exit_status;
   auto& lease = *waited.lease;
-  guardian.entrust(store_url(wanted.common), lease.token());
+  guardian.entrust(store_url(wanted.common), lease.token(), wanted.claim.title());
   if (!untie(lease)) {
     complain(wanted.claim.title() + ": the lock was lost before the command could start");
     return kLost;
   }
-  const Ended ended =
-      Supervisor(guardian, lease, *events, signals).run(environment(wanted, client, lease));
+  const Ended ended = Supervisor(guardian, lease, *events, signals, wanted.claim.title())
+                          .run(environment(wanted, client, lease));
   const int status = finish(ended, lease, *events, wanted);
   guardian.dismiss();
   return status;

@@ -50,7 +50,7 @@ int width_of(char32_t code) {
 }  // namespace
 
 Terminal::Terminal() : present_(::isatty(STDIN_FILENO) == 1) {
-  for_command_ = in_foreground() && living_members(::getpgrp()) == 1;
+  for_command_ = in_foreground() && living_members(::getpgrp()).size() == 1;
 }
 
 bool Terminal::in_foreground() const {

@@ -47,6 +47,22 @@ kill -TERM "$(holder_pid a)"
 ends "$holder" 143
 check free a
 
+it "loses nothing however many signals come while it is stopped"
+"$INTERLOCK" run --ttl 10m a -- sh -c 'trap "" USR1; echo $$ >started; until test -e enough; do sleep 0.05; done; exit 4' &
+job=$!
+eventually test -s started
+kill -STOP "$job"
+# More than a socket holds messages.
+python3 -c 'import os, signal, sys, time
+for _ in range(3000):
+    os.kill(int(sys.argv[1]), signal.SIGUSR1)
+    time.sleep(0.0005)' "$(holder_pid a)"
+touch enough
+eventually gone "$(<started)"
+kill -CONT "$job"
+ends "$job" 4
+check free a
+
 it "gives up the wait when it is asked to end, and leaves nothing in the queue"
 hold a
 for signal in INT TERM HUP; do
