@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "secrets.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -71,6 +72,14 @@ void Parser::read(const Arguments& given) {
   load_settings(common);
   if (common.url.empty()) *given.store_set_by = common.settings.explain().front().where;
   start_logging(common.log);
+  const bool own = std::any_of(given.before.begin(), given.before.end(), [](const auto& word) {
+    return word.starts_with("--member=");  // of a simulation, whose first process has said it
+  });
+  if (has_secret(common.url) && !own) {
+    complain(
+        "warning: other users could see the password in --url for a moment, and a shell keeps "
+        "it in its history; put ?password-file= or ?password-env= into the URL instead");
+  }
 }
 
 bool takes_value(const std::string& word) {

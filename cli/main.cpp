@@ -13,6 +13,7 @@
 #include "command.hpp"
 #include "interlock/config.hpp"
 #include "interlock/version.hpp"
+#include "secrets.hpp"
 
 namespace {
 
@@ -179,8 +180,8 @@ void occupy_closed_stdio() {
 int main(int argc, char** argv) {
   occupy_closed_stdio();
   std::setlocale(LC_CTYPE, "");
-  ::setenv("GRPC_VERBOSITY", "NONE", 0);  // it would tell of every connection that fails
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  cli::hide_secrets(argc, argv);
   try {
     const int status = interlock_main(words);
     die_of_ctrl_c(status);

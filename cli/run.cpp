@@ -7,7 +7,8 @@
 #include <thread>
 
 #include "command.hpp"
-#include "interlock/backend.hpp"
+#include "interlock/config.hpp"
+#include "secrets.hpp"
 #include "supervisor.hpp"
 #include "waiting.hpp"
 
@@ -42,6 +43,7 @@ struct Wanted {
   Common common;
   ClaimOptions claim;
   std::vector<std::string> command;
+  bool scrub = false;
 };
 
 Wanted read(const Arguments& arguments) {
@@ -51,6 +53,8 @@ Wanted read(const Arguments& arguments) {
   auto& names = wanted.claim.names;
   parser.add_names(names, "What to lock; several names: all of them, or none");
   add_claim(parser, wanted.claim, std::chrono::seconds(30));
+  parser.add_flag("--scrub", wanted.scrub,
+                  "Take the store's passwords out of the command's environment");
   parser.read(arguments);
   wanted.common = parser.common;
   wanted.command = arguments.after;
@@ -80,7 +84,7 @@ Wanted read(const Arguments& arguments) {
 std::vector<std::string> environment(const Wanted& wanted, const interlock::Client& client,
                                      const interlock::Lease& lease) {
   std::vector<std::string> variables{"INTERLOCK_RESOURCE=" + wanted.claim.names.front(),
-                                     "INTERLOCK_OWNER=" + lease.owner().to_string()};
+                                     "INTERLOCK_OWNER=" + lease.owner().brief()};
   if (client.traits().fences) {
     const auto fence = lease.fence(wanted.claim.names.front());
     variables.push_back("INTERLOCK_FENCE=" + std::to_string(fence.value));
@@ -91,11 +95,20 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
   // A password is nothing that a command's environment should show. And without it, another store's
   // URL would be wrong.
   const auto& url = wanted.common.url;
-  if (!url.empty()) {
-    const bool secret = interlock::Url::parse(url).to_string().find("***") != std::string::npos;
-    variables.push_back(secret ? "INTERLOCK_URL" : "INTERLOCK_URL=" + url);
-    variables.emplace_back("INTERLOCK_CONFIG=/dev/null");  // it would go before the variable
-  } else if (const auto& file = wanted.common.settings.file(); !file.empty()) {
+  const auto& file = wanted.common.settings.file();
+  bool withheld = has_secret(url);
+  if (wanted.scrub) {
+    const auto store = store_url(wanted.common);
+    const auto secrets = secret_variables(store);
+    variables.insert(variables.end(), secrets.begin(), secrets.end());
+    withheld = withheld || !secrets.empty() || has_secret(store);
+  }
+  // A settings file would go before INTERLOCK_URL.
+  if (withheld || !url.empty()) {
+    variables.push_back("INTERLOCK_URL=" +
+                        (withheld ? std::string(interlock::detail::kWithheldStore) : url));
+    variables.emplace_back("INTERLOCK_CONFIG=/dev/null");
+  } else if (!file.empty()) {
     variables.push_back("INTERLOCK_CONFIG=" +
                         file.string());  // wherever the command goes from here
   }

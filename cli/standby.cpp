@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "interlock/client.hpp"
+#include "options.hpp"
 
 namespace cli {
 
@@ -10,7 +11,10 @@ using interlock::Errc;
 using std::chrono::milliseconds;
 
 Standby::Standby(std::string url, std::string token)
-    : url_(std::move(url)), token_(std::move(token)), thread_([this] { work(); }) {}
+    : url_(std::move(url)), token_(std::move(token)) {
+  quiet_grpc();
+  thread_ = std::thread([this] { work(); });
+}
 
 Standby::~Standby() {
   {

@@ -23,7 +23,7 @@ expect 0 "$INTERLOCK" run a -- sh -c 'echo "$INTERLOCK_RESOURCE $INTERLOCK_FENCE
 read -r resource fence owner <<<"$out"
 same "$resource" a
 check test "$fence" -gt 0
-check test "${#owner}" = 32
+check test "${#owner}" = 8
 expect 0 "$INTERLOCK" run a -- sh -c 'echo "$INTERLOCK_FENCE $INTERLOCK_OWNER"'
 read -r next_fence next_owner <<<"$out"
 check test "$next_fence" -gt "$fence"
