@@ -17,6 +17,7 @@
 #include "guardian.hpp"
 #include "process_group.hpp"
 #include "standby.hpp"
+#include "terminal.hpp"
 
 namespace cli {
 
@@ -169,7 +170,8 @@ class Guard {
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       const auto signal = static_cast<int>(info.ssi_signo);
       // Whoever looks a holder up finds our process id; what is sent here is meant for the command.
-      if (signal == SIGUSR1 || signal == SIGUSR2 || asks_to_end(signal)) {
+      const bool meant = signal == SIGUSR1 || signal == SIGUSR2 || asks_to_end(signal);
+      if (meant && !is_ignored(signal)) {
         board_.asked |= signal_bit(signal);
         ring(socket_);
       }
@@ -207,7 +209,10 @@ class Guard {
     if (board_.lost && group_ != 0 && !ending_ && !reported_) end_it(BootClock::now());
     if (!started_) return;
     while (const auto signal = take_signal(board_.forward)) {
-      if (!signal_group(*signal)) {
+      const bool sent = signal_group(*signal);
+      // A stopped process would sleep through it.
+      if (asks_to_end(*signal)) signal_group(SIGCONT);
+      if (!sent) {
         board_.refused |= signal_bit(*signal);
         ring(socket_);
       }
@@ -288,7 +293,9 @@ class Guard {
         ::setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
       }
     }
-    if (board_.foreground) ::tcsetpgrp(STDIN_FILENO, ::getpid());  // SIGTTOU is still blocked
+    if (board_.foreground) {  // SIGTTOU is still blocked
+      ::tcsetpgrp(open_terminal().get(), ::getpid());
+    }
     std::vector<char*> arguments;
     for (const auto& argument : command_) arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);

@@ -104,13 +104,30 @@ std::optional<Ended> Supervisor::read_board() {
   while (const auto signal = take_signal(board.refused)) tell_refused(*signal);
   if (const auto left = board.left.load(); left != Left::none) tell_left(left);
   if (board.ended) {
+    // Of a Ctrl-C that the command alone has got, a script around us has to know as well.
+    const int status = board.status;
+    if (terminal_.lent() && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) {
+      terminal_.take_back();
+      ::kill(0, SIGINT);
+    }
     return Ended{.how = board.for_the_lease ? Ended::How::for_the_lease : Ended::How::by_itself,
                  .value = board.status,
                  .left = board.left};
   }
   while (const auto signal = take_signal(board.asked)) guardian_.forward(*signal);
-  if (const auto signal = board.stopped.exchange(0); signal != 0 && terminal_.stopped(signal)) {
-    guardian_.forward(SIGCONT);
+  if (const auto signal = board.stopped.exchange(0); signal != 0) {
+    switch (terminal_.stopped(signal)) {
+      case Terminal::Next::nothing:
+        break;
+      case Terminal::Next::hang_up:
+        complain(title_ +
+                 ": the command wants the terminal, which no shell can give to it: it gets SIGHUP");
+        guardian_.forward(SIGHUP);
+        break;
+      case Terminal::Next::go_on:
+        guardian_.forward(SIGCONT);
+        break;
+    }
   }
   return {};
 }

@@ -56,7 +56,7 @@ kill "$job"
 it "hides a token, too"
 token=$("$INTERLOCK" acquire b --url "$url" 2>/dev/null)
 kill -STOP "$redis"  # the server does not answer for now
-"$INTERLOCK" release "$token" --url "$url&timeout=60s" >message 2>&1 &
+"$INTERLOCK" release "$token" --url "$url?timeout=60s" >message 2>&1 &
 job=$!
 eventually grep -q 'il1\.\*\*\*' "/proc/$job/cmdline"
 refute grep -qF "$(cut -d. -f2 <<<"$token")" "/proc/$job/cmdline"
