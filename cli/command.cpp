@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "full_program.hpp"
+#include "secrets.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -80,6 +81,14 @@ void Parser::read(const Arguments& given) {
     } else {
       complain("warning: " + skipped);
     }
+  }
+  const bool own = std::any_of(given.before.begin(), given.before.end(), [](const auto& word) {
+    return word.starts_with("--member=");  // of a simulation, whose first process has said it
+  });
+  if (has_secret(common.url) && !own) {
+    complain(
+        "warning: other users could see the password in --url for a moment, and a shell keeps "
+        "it in its history; put ?password-file= or ?password-env= into the URL instead");
   }
 }
 

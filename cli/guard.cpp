@@ -1,4 +1,4 @@
-// The guardian's own side: one thread and one poll; it opens the store only if it has to.
+// The guardian's own side: one poll. It opens the store only if it has to, in a thread of its own.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -11,11 +11,13 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
+#include <memory>
 
+#include "command.hpp"
 #include "guardian.hpp"
-#include "interlock/client.hpp"
 #include "process_group.hpp"
+#include "standby.hpp"
+#include "terminal.hpp"
 
 namespace cli {
 
@@ -26,10 +28,17 @@ using interlock::Duration;
 using interlock::TimePoint;
 using std::chrono::milliseconds;
 
+// How often to look for processes that can't be ended: nobody tells when they are gone.
+constexpr auto kLook = milliseconds(250);
+
 class Guard {
  public:
-  Guard(Descriptor socket, const std::vector<std::string>& command, const sigset_t& original_mask)
-      : socket_(std::move(socket)), command_(command), original_mask_(original_mask) {
+  Guard(Ward ward, const std::vector<std::string>& command, const sigset_t& original_mask)
+      : socket_(std::move(ward.socket)),
+        texts_(std::move(ward.texts)),
+        board_(ward.board),
+        command_(command),
+        original_mask_(original_mask) {
     ::setpgid(0, 0);  // the terminal's Ctrl-C is not for us
     ::prctl(PR_SET_NAME, "interlock-guard");
     sigset_t all;
@@ -50,7 +59,11 @@ class Guard {
       std::uint64_t expirations = 0;
       [[maybe_unused]] const auto got = ::read(timer_.get(), &expirations, sizeof expirations);
       if (fds[1].revents != 0) read_signals();
-      if (fds[0].revents != 0) read_orders();
+      if (!main_gone_) {
+        // In this order: what the board says was written before the end of the socket.
+        main_gone_ = !still_there(socket_);
+        read_board();
+      }
       step(BootClock::now());
     }
   }
@@ -61,34 +74,70 @@ class Guard {
       if (main_gone_) leave();
       return;
     }
-    if (main_gone_) {
-      if (reaped_ && living_members(group_) == 0) leave();
-      signal_group(SIGKILL);
+    if (!main_gone_ && !ending_ && now >= when_.term_at) end_it(now);
+    if (!main_gone_ && !ending_) {
+      if (reaped_) report();
       return;
     }
-    if (!ending_ && now >= when_.term_at) end_it(now);
-    if (ending_ && now >= when_.kill_at) signal_group(SIGKILL);
-    if (reaped_ && (!ending_ || living_members(group_) == 0)) {
-      tell({.kind = News::Kind::ended, .value = status_, .for_the_lease = ending_});
-      reported_ = true;  // and wait for the lock to be released before we end, too
+    const bool killing = main_gone_ || now >= when_.kill_at;
+    if (killing) signal_group(SIGKILL);
+    living_ = living_members(group_);
+    if (killing) keep_lock(now);
+    if (!reaped_ || !living_.empty()) return;
+    if (main_gone_) leave();
+    standby_.reset();
+    report();
+  }
+
+  /// SIGKILL has been sent. If processes of the command can't be ended, the lock is kept until they are
+  /// gone, as long as the store lets us.
+  void keep_lock(TimePoint now) {
+    stuck_ = any_out_of_reach(living_);
+    const bool renewed = !main_gone_ && !board_.lost && ending().kill_at > now;
+    if (!standby_ && (main_gone_ || (stuck_ && !renewed)) && !token_.empty()) {
+      standby_ = std::make_unique<Standby>(url_, token_);
+    }
+    if (!stuck_ || board_.left == Left::lost) return;
+    auto left = board_.left.load();
+    const auto state = standby_ ? standby_->state() : Standby::State::asking;
+    if (renewed || state == Standby::State::held) {
+      left = Left::kept;
+    } else if (state == Standby::State::lost || now >= board_.deadline.load()) {
+      left = Left::lost;
+    }
+    if (left == board_.left) return;
+    board_.left = left;
+    ring(socket_);
+    if (main_gone_) say(left);
+  }
+
+  /// On stderr, as there is nobody else to do it. Not if that would keep us from our work.
+  void say(Left left) const {
+    pollfd ready{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    if (::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0) {
+      complain(title_ + ": interlock run was killed; " + describe(left, living_));
     }
   }
 
   [[noreturn]] void leave() noexcept {
-    if (!token_.empty()) {
-      try {
-        interlock::connect(url_).adopt(token_, false).release();
-      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): then the TTL frees it
-      }
-    }
+    if (!standby_ && !token_.empty()) standby_ = std::make_unique<Standby>(url_, token_);
+    standby_.reset();  // if the store does not answer, the TTL frees the lock
     ::_exit(0);
+  }
+
+  void report() {
+    board_.for_the_lease = ending_;
+    board_.status = status_;
+    board_.ended = true;
+    reported_ = true;  // and wait for the lock to be released before we end, too
+    ring(socket_);
   }
 
   /// From here on there is no way back, even if a renewal comes through after all: the command has
   /// been told to end.
   void end_it(TimePoint now) {
     ending_ = true;
-    when_.kill_at = std::min(when_.kill_at, now + grace_);
+    when_.kill_at = std::min(when_.kill_at, now + Ending::grace(board_.ttl));
     if (now >= when_.kill_at) return;
     signal_group(SIGTERM);
     signal_group(SIGCONT);  // a stopped process would sleep through it
@@ -96,15 +145,15 @@ class Guard {
 
   void arm() {
     const auto now = BootClock::now();
+    const auto again = now + (stuck_ ? kLook : milliseconds(2));
     TimePoint next{};
     if (group_ == 0 || reported_) {
       next = TimePoint{};  // nothing to wait for
     } else if (main_gone_) {
-      next = now + milliseconds(2);
+      next = again;
     } else if (ending_) {
       // Nobody tells when the last process of a group is gone.
-      next = when_.kill_at > now ? std::min(when_.kill_at, now + milliseconds(10))
-                                 : now + milliseconds(2);
+      next = when_.kill_at > now ? std::min(when_.kill_at, now + milliseconds(10)) : again;
     } else {
       next = std::max(when_.term_at, TimePoint(Duration(1)));
     }
@@ -121,15 +170,18 @@ class Guard {
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       const auto signal = static_cast<int>(info.ssi_signo);
       // Whoever looks a holder up finds our process id; what is sent here is meant for the command.
-      if (signal == SIGUSR1 || signal == SIGUSR2 || asks_to_end(signal)) {
-        tell({.kind = News::Kind::asked, .value = signal});
+      const bool meant = signal == SIGUSR1 || signal == SIGUSR2 || asks_to_end(signal);
+      if (meant && !is_ignored(signal)) {
+        board_.asked |= signal_bit(signal);
+        ring(socket_);
       }
     }
     if (group_ == 0 || reaped_) return;
     int status = 0;
     while (::waitpid(group_, &status, WNOHANG | WUNTRACED) == group_) {
       if (WIFSTOPPED(status)) {
-        tell({.kind = News::Kind::stopped, .value = WSTOPSIG(status)});
+        board_.stopped = WSTOPSIG(status);
+        ring(socket_);
         continue;
       }
       reaped_ = true;
@@ -138,67 +190,77 @@ class Guard {
     }
   }
 
-  void read_orders() {
-    std::array<char, kLargestPacket> packet;
-    for (;;) {
-      const auto got = ::recv(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-      Order order{};
-      if (got < static_cast<ssize_t>(sizeof order)) {
-        main_gone_ = true;
-        return;
+  void read_board() {
+    // Read in the opposite order of writing: what was written before is there, too.
+    const auto end = board_.started.load();
+    if (const auto first = board_.entrusted.load(); read_ < first) entrust(first);
+    if (board_.dismissed) token_.clear();
+    if (!started_ && end != 0) {
+      started_ = true;
+      when_ = ending();
+      if (BootClock::now() < when_.kill_at) {
+        start(read_texts(end));
+      } else {  // the order came late, and others may have the lock
+        ending_ = true;
+        report();
       }
-      std::memcpy(&order, packet.data(), sizeof order);
-      obey(order, packet.data() + sizeof order, packet.data() + got);
+    }
+    if (!ending_) when_ = ending();
+    if (board_.lost && group_ != 0 && !ending_ && !reported_) end_it(BootClock::now());
+    if (!started_) return;
+    while (const auto signal = take_signal(board_.forward)) {
+      const bool sent = signal_group(*signal);
+      // A stopped process would sleep through it.
+      if (asks_to_end(*signal)) signal_group(SIGCONT);
+      if (!sent) {
+        board_.refused |= signal_bit(*signal);
+        ring(socket_);
+      }
     }
   }
 
-  void obey(const Order& order, const char* text, const char* end) {
-    switch (order.kind) {
-      case Order::Kind::entrust:
-        url_ = text;
-        token_ = text + url_.size() + 1;
-        break;
-      case Order::Kind::dismiss:
-        token_.clear();
-        break;
-      case Order::Kind::start:
-        follow(order);
-        if (BootClock::now() < when_.kill_at) {
-          start(order.foreground, text, end);
-        } else {  // the order came late, and others may have the lock
-          tell({.kind = News::Kind::ended, .value = 0, .for_the_lease = true});
-          reported_ = true;
-        }
-        break;
-      case Order::Kind::deadline:
-        if (!ending_) follow(order);
-        break;
-      case Order::Kind::signal:
-        signal_group(order.signal);
-        break;
-      case Order::Kind::lost:
-        if (group_ != 0 && !ending_ && !reported_) end_it(BootClock::now());
-        break;
+  [[nodiscard]] Ending ending() const { return Ending::of(board_.deadline, board_.ttl); }
+
+  void entrust(std::size_t end) {
+    const auto texts = read_texts(end);
+    if (texts.size() != 3) return;
+    url_ = texts[0];
+    token_ = texts[1];
+    title_ = texts[2];
+  }
+
+  /// What has come since the last time, up to there.
+  std::vector<std::string> read_texts(std::size_t end) {
+    std::string all(end - read_, '\0');
+    for (std::size_t done = 0; done < all.size();) {
+      const auto got = ::pread(texts_.get(), all.data() + done, all.size() - done,
+                               static_cast<off_t>(read_ + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      done += static_cast<std::size_t>(got);
     }
+    read_ = end;
+    std::vector<std::string> texts;
+    for (std::size_t at = 0; at < all.size(); at += texts.back().size() + 1) {
+      texts.emplace_back(all.c_str() + at);
+    }
+    return texts;
   }
 
-  void follow(const Order& order) {
-    when_ = Ending::of(order.deadline, order.ttl);
-    grace_ = Ending::grace(order.ttl);
+  void cannot_start(int why) {
+    board_.error = why;
+    reported_ = true;
+    ring(socket_);
   }
 
-  void start(bool foreground, const char* text, const char* end) {
+  void start(const std::vector<std::string>& environment) {
     int errors[2];
     const pid_t parent = ::getpid();
-    if (::pipe2(errors, O_CLOEXEC) != 0) {
-      tell({.kind = News::Kind::not_started, .value = errno});
-      return;
-    }
+    if (::pipe2(errors, O_CLOEXEC) != 0) return cannot_start(errno);
     const pid_t child = ::fork();
     if (child == 0) {
       ::close(errors[0]);
-      execute(parent, foreground, text, end);
+      execute(parent, environment);
       const int why = errno;
       [[maybe_unused]] const auto written = ::write(errors[1], &why, sizeof why);
       ::_exit(127);
@@ -213,21 +275,17 @@ class Guard {
       if (why != 0) ::waitpid(child, nullptr, 0);
     }
     ::close(errors[0]);
-    if (why != 0) {
-      tell({.kind = News::Kind::not_started, .value = why});
-      return;
-    }
+    if (why != 0) return cannot_start(why);
     group_ = child;
-    tell({.kind = News::Kind::started, .value = group_});
+    ring(socket_);
   }
 
   /// In the child. Returns only if it can't be executed, with errno.
-  void execute(pid_t parent, bool foreground, const char* text, const char* end) const {
+  void execute(pid_t parent, const std::vector<std::string>& environment) const {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);
-    for (; text < end; text += std::strlen(text) + 1) {
-      const std::string variable = text;
+    for (const auto& variable : environment) {
       const auto equals = variable.find('=');
       if (equals == std::string::npos) {
         ::unsetenv(variable.c_str());
@@ -235,35 +293,42 @@ class Guard {
         ::setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
       }
     }
-    if (foreground) ::tcsetpgrp(STDIN_FILENO, ::getpid());  // SIGTTOU is still blocked
+    if (board_.foreground) {  // SIGTTOU is still blocked
+      ::tcsetpgrp(open_terminal().get(), ::getpid());
+    }
     std::vector<char*> arguments;
     for (const auto& argument : command_) arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
+    // Before the exec: a command that becomes another user's outlives us.
+    board_.group = ::getpid();
     ::sigprocmask(SIG_SETMASK, &original_mask_, nullptr);
     ::execvp(arguments[0], arguments.data());
   }
 
-  void signal_group(int signal) const {
-    if (group_ != 0 && !reported_) ::kill(-group_, signal);
-  }
-
-  void tell(const News& news) const {
-    [[maybe_unused]] const auto sent =
-        ::send(socket_.get(), &news, sizeof news, MSG_NOSIGNAL | MSG_DONTWAIT);
+  /// False: there are processes in it, and none that we may signal.
+  bool signal_group(int signal) const {
+    return group_ == 0 || reported_ || ::kill(-group_, signal) == 0 || errno != EPERM;
   }
 
   Descriptor socket_;
-  std::string url_;    ///< of the store
-  std::string token_;  ///< of the lock that we are entrusted with
+  Descriptor texts_;
+  Board& board_;
+  std::size_t read_ = 0;  ///< of the texts
+  std::string url_;       ///< of the store
+  std::string token_;     ///< of the lock that we are entrusted with
+  std::string title_;     ///< of the lock, for people
   const std::vector<std::string>& command_;
   sigset_t original_mask_;
   Descriptor signals_;
   Descriptor timer_;
   Ending when_{};
-  Duration grace_{};
   pid_t group_ = 0;  ///< of the command, once it is started
+  std::vector<Member> living_;
+  std::unique_ptr<Standby> standby_;
+  bool started_ = false;
   bool main_gone_ = false;
   bool ending_ = false;  ///< the lease ends, and so does the command
+  bool stuck_ = false;   ///< the command, or a part of it, can't be ended
   bool reaped_ = false;  ///< the command has ended; others of its group may not have
   bool reported_ = false;
   int status_ = 0;
@@ -271,9 +336,9 @@ class Guard {
 
 }  // namespace
 
-void guard(Descriptor socket, const std::vector<std::string>& command,
+void guard(Ward ward, const std::vector<std::string>& command,
            const sigset_t& original_mask) noexcept {
-  Guard(std::move(socket), command, original_mask).run();
+  Guard(std::move(ward), command, original_mask).run();
 }
 
 }  // namespace cli

@@ -1,26 +1,77 @@
 #include "guardian.hpp"
 
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <array>
+#include <bit>
 #include <cerrno>
-#include <cstring>
+#include <new>
 #include <system_error>
 
 namespace cli {
 
-Guardian::Guardian(const std::vector<std::string>& command, const Signals& signals) {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw std::system_error(errno, std::generic_category(), "socketpair");
+namespace {
+
+// They cancel each other: of those that have not been passed on yet, the last one counts.
+constexpr SignalSet kStops = signal_bit(SIGTSTP) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU);
+constexpr SignalSet kGoesOn = signal_bit(SIGCONT);
+
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+}  // namespace
+
+std::string describe(Left left, const std::vector<Member>& members) {
+  const char* what = left == Left::kept
+                         ? "; the lock is kept until all of the command has ended"
+                         : "; the command runs on without the lock, which others can take";
+  return cannot_end(members) + what;
+}
+
+std::optional<int> take_signal(std::atomic<SignalSet>& set) {
+  const SignalSet all = set;
+  if (all == 0) return {};
+  const int signal = std::countr_zero(all) + 1;
+  set &= ~signal_bit(signal);
+  return signal;
+}
+
+void ring(const Descriptor& socket) {
+  // If it is full, there is enough for the other end to see.
+  [[maybe_unused]] const auto sent = ::send(socket.get(), "!", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool still_there(const Descriptor& socket) {
+  std::array<char, 256> bytes;
+  for (;;) {
+    const auto got = ::recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got > 0 || (got < 0 && errno == EINTR)) continue;
+    return got < 0 && errno == EAGAIN;
   }
+}
+
+void Guardian::Unmap::operator()(Board* board) const noexcept { ::munmap(board, sizeof *board); }
+
+Guardian::Guardian(const std::vector<std::string>& command, const Signals& signals) {
+  void* const shared =
+      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) fail("mmap");
+  board_.reset(new (shared) Board);
+  texts_ = Descriptor(::memfd_create("interlock", MFD_CLOEXEC));
+  if (!texts_) fail("memfd_create");
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fail("socketpair");
   Descriptor ours(ends[0]);
   Descriptor theirs(ends[1]);
   pid_ = ::fork();
-  if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  if (pid_ < 0) fail("fork");
   if (pid_ == 0) {
     ours.reset();
-    guard(std::move(theirs), command, signals.original_mask());
+    guard({.socket = std::move(theirs), .texts = std::move(texts_), .board = *board_}, command,
+          signals.original_mask());
   }
   ::setpgid(pid_, pid_);  // it does so, too: whoever comes first
   socket_ = std::move(ours);
@@ -33,37 +84,55 @@ Guardian::~Guardian() {
   }
 }
 
-void Guardian::entrust(const std::string& url, const std::string& token) {
-  send({.kind = Order::Kind::entrust}, {url, token});
+void Guardian::entrust(const std::string& url, const std::string& token, const std::string& title) {
+  board_->entrusted = write({url, token, title});
+  ring(socket_);
 }
 
-void Guardian::start(const Order& order, const std::vector<std::string>& environment) {
-  send(order, environment);
+void Guardian::dismiss() {
+  board_->dismissed = true;
+  ring(socket_);
 }
 
-void Guardian::send(const Order& order, const std::vector<std::string>& texts) {
-  std::string packet(reinterpret_cast<const char*>(&order), sizeof order);
-  for (const auto& text : texts) packet.append(text).push_back('\0');
-  if (packet.size() > kLargestPacket ||
-      ::send(fd(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
-    gone_ = true;
+void Guardian::start(bool foreground, interlock::TimePoint deadline, interlock::Duration ttl,
+                     const std::vector<std::string>& environment) {
+  board_->foreground = foreground;
+  board_->deadline = deadline;
+  board_->ttl = ttl;
+  board_->started = write(environment);
+  ring(socket_);
+}
+
+void Guardian::move_deadline(interlock::TimePoint deadline) {
+  board_->deadline = deadline;
+  ring(socket_);
+}
+
+void Guardian::tell_lost() {
+  board_->lost = true;
+  ring(socket_);
+}
+
+void Guardian::forward(int signal) {
+  const auto bit = signal_bit(signal);
+  if ((bit & kGoesOn) != 0) board_->forward &= ~kStops;
+  if ((bit & kStops) != 0) board_->forward &= ~kGoesOn;
+  board_->forward |= bit;
+  ring(socket_);
+}
+
+std::size_t Guardian::write(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const auto& text : texts) all.append(text).push_back('\0');
+  for (std::size_t done = 0; done < all.size();) {
+    const auto wrote =
+        ::pwrite(texts_.get(), all.data() + done, all.size() - done, static_cast<off_t>(written_));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) fail("can't hand the lock over to the process that guards the command");
+    done += static_cast<std::size_t>(wrote);
+    written_ += static_cast<std::size_t>(wrote);
   }
-}
-
-void Guardian::send(const Order& order) const {
-  // If it is gone, or stopped and its queue is full, next() and the clock will tell.
-  [[maybe_unused]] const auto sent =
-      ::send(fd(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-void Guardian::forward(int signal) const { send({.kind = Order::Kind::signal, .signal = signal}); }
-
-std::optional<News> Guardian::next() {
-  News news{};
-  const auto got = ::recv(fd(), &news, sizeof news, MSG_DONTWAIT);
-  if (got == static_cast<ssize_t>(sizeof news)) return news;
-  if (got >= 0 || (errno != EAGAIN && errno != EINTR)) gone_ = true;
-  return {};
+  return written_;
 }
 
 }  // namespace cli

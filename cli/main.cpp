@@ -14,6 +14,8 @@
 #include "full_program.hpp"
 #include "interlock/config.hpp"
 #include "interlock/version.hpp"
+#include "secrets.hpp"
+#include "terminal.hpp"
 
 namespace {
 
@@ -101,7 +103,7 @@ std::string without_urls(std::string message, const std::vector<std::string>& wo
 // A shell stops its script or loop at Ctrl-C only if the program dies of the signal as well. Elsewhere
 // 128+n says it all.
 void die_of_ctrl_c(int status) {
-  if (status != cli::by_signal(SIGINT) || ::isatty(STDERR_FILENO) == 0) return;
+  if (status != cli::by_signal(SIGINT) || !cli::open_terminal()) return;
   sigset_t interrupt;
   sigemptyset(&interrupt);
   sigaddset(&interrupt, SIGINT);
@@ -180,8 +182,8 @@ void occupy_closed_stdio() {
 int main(int argc, char** argv) {
   occupy_closed_stdio();
   std::setlocale(LC_CTYPE, "");
-  ::setenv("GRPC_VERBOSITY", "NONE", 0);  // it would tell of every connection that fails
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  cli::hide_secrets(argc, argv);
   try {
     const int status = [&] {
       try {

@@ -54,9 +54,12 @@ std::string shown_url(const Common& common, const std::string& otherwise) {
   return otherwise;
 }
 
+void quiet_grpc() { ::setenv("GRPC_VERBOSITY", "NONE", 0); }
+
 interlock::Client open_any_store(const Common& common,
                                  std::shared_ptr<interlock::Observer> observer) {
   interlock::ClientOptions options;
+  quiet_grpc();
   options.observer =
       interlock::observers({std::move(observer), make_log(common.log), make_tracing(common.log)});
   return interlock::connect(store_url(common), std::move(options));

@@ -32,6 +32,9 @@ void load_settings(Common& common);
 std::string store_url(const Common& common);
 /// The same for people, without secrets; `otherwise`, if nothing names a store.
 std::string shown_url(const Common& common, const std::string& otherwise);
+/// gRPC would tell of every connection that fails. Call it after the fork of a process whose command is
+/// to have the environment as it was.
+void quiet_grpc();
 /// Opens it, also one that nobody else would see.
 interlock::Client open_any_store(const Common& common,
                                  std::shared_ptr<interlock::Observer> observer = {});

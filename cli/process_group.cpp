@@ -1,5 +1,9 @@
 #include "process_group.hpp"
 
+#include <pwd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 namespace cli {
 
@@ -43,11 +48,32 @@ bool has_other_threads(const std::filesystem::path& process) {
   return threads > 1;
 }
 
+// The real user: the directory belongs to the effective one.
+uid_t user_of(const std::filesystem::path& process) {
+  std::ifstream file(process / "status");
+  for (std::string line; std::getline(file, line);) {
+    unsigned user = 0;
+    if (std::sscanf(line.c_str(), "Uid: %u", &user) == 1) return user;
+  }
+  return 0;
+}
+
+bool may_signal(pid_t pid) { return ::kill(pid, 0) == 0 || errno != EPERM; }
+
+// The mount option hidepid: processes of other users don't show.
+bool hides_processes() { return read_stat("/proc/1").state == 'X'; }
+
+std::string name_of(uid_t user) {
+  if (user == 0) return "root";
+  const auto* entry = ::getpwuid(user);
+  return entry != nullptr ? entry->pw_name : "user " + std::to_string(user);
+}
+
 }  // namespace
 
-int living_members(pid_t group) {
-  if (::kill(-group, 0) != 0 && errno == ESRCH) return 0;
-  int living = 0;
+std::vector<Member> living_members(pid_t group) {
+  if (::kill(-group, 0) != 0 && errno == ESRCH) return {};
+  std::vector<Member> living;
   std::error_code error;
   for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
        it.increment(error)) {
@@ -56,10 +82,33 @@ int living_members(pid_t group) {
     const Stat stat = read_stat(it->path());
     if (stat.group != group || stat.state == 'X') continue;
     if (stat.state == 'Z' && !has_other_threads(it->path())) continue;
-    ++living;
+    const auto pid = static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10));
+    living.push_back({.pid = pid, .user = user_of(it->path()), .may_be_ended = may_signal(pid)});
   }
-  // Without /proc the answer of kill() has to do.
-  return error ? 1 : living;
+  if (living.empty() && (error || hides_processes())) {
+    // Then the answer of kill() has to do.
+    if (::kill(-group, 0) == 0) return {Member{}};
+    if (errno == EPERM) return {Member{.may_be_ended = false}};
+  }
+  return living;
+}
+
+bool any_out_of_reach(const std::vector<Member>& members) {
+  return std::any_of(members.begin(), members.end(),
+                     [](const Member& member) { return !member.may_be_ended; });
+}
+
+std::string cannot_end(const std::vector<Member>& members) {
+  std::string list;
+  for (const auto& member : members) {
+    if (member.pid == 0)
+      return "processes of the command, which /proc does not show, can't be ended";
+    list += (list.empty() ? "" : ", ") + std::to_string(member.pid) + " of " + name_of(member.user);
+  }
+  const auto count = std::to_string(members.size());
+  return count + (members.size() == 1 ? " process" : " processes") +
+         " of the command can't be ended (" + list + ")" +
+         (any_out_of_reach(members) ? ": " + std::generic_category().message(EPERM) : "");
 }
 
 }  // namespace cli

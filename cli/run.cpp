@@ -7,7 +7,8 @@
 #include <thread>
 
 #include "command.hpp"
-#include "interlock/backend.hpp"
+#include "interlock/config.hpp"
+#include "secrets.hpp"
 #include "supervisor.hpp"
 #include "waiting.hpp"
 
@@ -42,6 +43,7 @@ struct Wanted {
   Common common;
   ClaimOptions claim;
   std::vector<std::string> command;
+  bool scrub = false;
 };
 
 Wanted read(const Arguments& arguments) {
@@ -51,6 +53,8 @@ Wanted read(const Arguments& arguments) {
   auto& names = wanted.claim.names;
   parser.add_names(names, "What to lock; several names: all of them, or none");
   add_claim(parser, wanted.claim, std::chrono::seconds(30));
+  parser.add_flag("--scrub", wanted.scrub,
+                  "Take the store's passwords out of the command's environment");
   parser.read(arguments);
   wanted.common = parser.common;
   wanted.command = arguments.after;
@@ -80,7 +84,7 @@ Wanted read(const Arguments& arguments) {
 std::vector<std::string> environment(const Wanted& wanted, const interlock::Client& client,
                                      const interlock::Lease& lease) {
   std::vector<std::string> variables{"INTERLOCK_RESOURCE=" + wanted.claim.names.front(),
-                                     "INTERLOCK_OWNER=" + lease.owner().to_string()};
+                                     "INTERLOCK_OWNER=" + lease.owner().brief()};
   if (client.traits().fences) {
     const auto fence = lease.fence(wanted.claim.names.front());
     variables.push_back("INTERLOCK_FENCE=" + std::to_string(fence.value));
@@ -91,11 +95,20 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
   // A password is nothing that a command's environment should show. And without it, another store's
   // URL would be wrong.
   const auto& url = wanted.common.url;
-  if (!url.empty()) {
-    const bool secret = interlock::Url::parse(url).to_string().find("***") != std::string::npos;
-    variables.push_back(secret ? "INTERLOCK_URL" : "INTERLOCK_URL=" + url);
-    variables.emplace_back("INTERLOCK_CONFIG=/dev/null");  // it would go before the variable
-  } else if (const auto& file = wanted.common.settings.file(); !file.empty()) {
+  const auto& file = wanted.common.settings.file();
+  bool withheld = has_secret(url);
+  if (wanted.scrub) {
+    const auto store = store_url(wanted.common);
+    const auto secrets = secret_variables(store);
+    variables.insert(variables.end(), secrets.begin(), secrets.end());
+    withheld = withheld || !secrets.empty() || has_secret(store);
+  }
+  // A settings file would go before INTERLOCK_URL.
+  if (withheld || !url.empty()) {
+    variables.push_back("INTERLOCK_URL=" +
+                        (withheld ? std::string(interlock::detail::kWithheldStore) : url));
+    variables.emplace_back("INTERLOCK_CONFIG=/dev/null");
+  } else if (!file.empty()) {
     variables.push_back("INTERLOCK_CONFIG=" +
                         file.string());  // wherever the command goes from here
   }
@@ -125,12 +138,25 @@ int not_started(const std::string& command, int why) {
   return why == ENOENT ? kNotFound : kNotExecutable;
 }
 
+// The command could not be ended, and ended by itself.
+std::string unless_ended(const std::string& otherwise, Left left) {
+  switch (left) {
+    case Left::none:
+      break;
+    case Left::kept:
+      return "; it was kept until the command had ended by itself";
+    case Left::lost:
+      return "; the command ended only after that";
+  }
+  return otherwise;
+}
+
 int finish(const Ended& ended, interlock::Lease& lease, const Events& events,
            const Wanted& wanted) {
   const auto title = wanted.claim.title();
   if (ended.how == Ended::How::for_the_lease) {
-    complain(title + ": the lock was lost (" + why_lost(lease, events) +
-             "), so the command was ended");
+    complain(title + ": the lock was lost (" + why_lost(lease, events) + ")" +
+             unless_ended(", so the command was ended", ended.left));
     return kLost;  // what may be left of it goes with the lease
   }
   const bool was_ours = give_back(lease, title);
@@ -138,7 +164,9 @@ int finish(const Ended& ended, interlock::Lease& lease, const Events& events,
     case Ended::How::not_started:
       return not_started(wanted.command.front(), ended.value);
     case Ended::How::unguarded:
-      complain(title + ": the process that guards the command was killed, so the command was, too");
+      complain(title + ": the process that guards the command was killed" +
+               (ended.left == Left::none ? ", so the command was, too"
+                                         : "; the command ended by itself"));
       return by_signal(SIGKILL);
     case Ended::How::for_the_lease:
     case Ended::How::by_itself:
@@ -167,13 +195,13 @@ int run(const Arguments& arguments) {
   auto waited = wait_for_lock(client, wanted.claim, options, *events, signals, &guardian);
   if (!waited.lease) return waited.exit_status;
   auto& lease = *waited.lease;
-  guardian.entrust(store_url(wanted.common), lease.token());
+  guardian.entrust(store_url(wanted.common), lease.token(), wanted.claim.title());
   if (!untie(lease)) {
     complain(wanted.claim.title() + ": the lock was lost before the command could start");
     return kLost;
   }
-  const Ended ended =
-      Supervisor(guardian, lease, *events, signals).run(environment(wanted, client, lease));
+  const Ended ended = Supervisor(guardian, lease, *events, signals, wanted.claim.title())
+                          .run(environment(wanted, client, lease));
   const int status = finish(ended, lease, *events, wanted);
   guardian.dismiss();
   return status;

@@ -9,7 +9,8 @@
 namespace cli {
 
 /// Blocks the signals that a user or a service manager sends, for this thread and all that it
-/// starts, and makes them readable. Make it before the first thread.
+/// starts, and makes them readable; but for those that are ignored. Make it before the first thread.
+/// As the first process of a container, it also waits for orphans when it reads.
 class Signals {
  public:
   Signals();
@@ -32,8 +33,11 @@ inline bool asks_to_end(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
-/// Stops this process as Ctrl-Z does, and returns when it was continued. Does nothing if there is
-/// no shell that could continue it.
-void stop_here();
+/// Whoever started us wants it to be ignored, as nohup(1) does.
+bool is_ignored(int signal);
+
+/// Stops this process as Ctrl-Z does, and returns when it was continued. False: it was not stopped, as
+/// there is no shell that could continue it.
+bool stop_here();
 
 }  // namespace cli

@@ -1,5 +1,6 @@
 #include "terminal.hpp"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <cwchar>
 #include <string_view>
+#include <utility>
 
 #include "process_group.hpp"
 #include "signals.hpp"
@@ -60,36 +62,41 @@ int width_of(char32_t code) {
 
 }  // namespace
 
-Terminal::Terminal() : present_(::isatty(STDIN_FILENO) == 1) {
-  for_command_ = in_foreground() && living_members(::getpgrp()) == 1;
-}
+Descriptor open_terminal() { return Descriptor(::open("/dev/tty", O_RDWR | O_CLOEXEC)); }
 
-bool Terminal::in_foreground() const {
-  return present_ && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+Terminal::Terminal() { for_command_ = in_foreground() && living_members(::getpgrp()).size() == 1; }
+
+bool Terminal::in_foreground() const { return is_of(::getpgrp()); }
+
+bool Terminal::is_of(pid_t group) const {
+  return terminal_ && ::tcgetpgrp(terminal_.get()) == group;
 }
 
 void Terminal::started(pid_t group) { group_ = group; }
 
-bool Terminal::stopped(int signal) {
-  if (!present_ || (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU)) return false;
+Terminal::Next Terminal::stopped(int signal) {
+  if (!terminal_ || (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU)) {
+    return Next::nothing;
+  }
   const bool wants_terminal = signal != SIGTSTP;
   if (!wants_terminal || !in_foreground()) {
     take_back();
-    stop_here();
+    // In a group without a parent in the session, it would be stopped again and again.
+    if (!stop_here() && wants_terminal) {
+      return std::exchange(hung_up_, true) ? Next::nothing : Next::hang_up;
+    }
   }
   if (wants_terminal) for_command_ = true;
   continued();
-  return true;
+  return Next::go_on;
 }
 
 void Terminal::continued() {
-  if (for_command_ && group_ != 0 && in_foreground()) ::tcsetpgrp(STDIN_FILENO, group_);
+  if (for_command_ && group_ != 0 && in_foreground()) ::tcsetpgrp(terminal_.get(), group_);
 }
 
 void Terminal::take_back() const {
-  if (present_ && group_ != 0 && ::tcgetpgrp(STDIN_FILENO) == group_) {
-    ::tcsetpgrp(STDIN_FILENO, ::getpgrp());
-  }
+  if (lent()) ::tcsetpgrp(terminal_.get(), ::getpgrp());
 }
 
 int columns(int fd) {

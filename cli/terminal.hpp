@@ -5,7 +5,12 @@
 
 #include <string>
 
+#include "descriptor.hpp"
+
 namespace cli {
+
+/// The controlling terminal, whatever stdin is; nothing if there is none.
+Descriptor open_terminal();
 
 /// Hands the terminal to a command that runs in a process group of its own, and takes it back.
 ///
@@ -20,20 +25,28 @@ class Terminal {
   [[nodiscard]] bool for_command() const { return for_command_; }
   void started(pid_t group);
 
-  /// The command was stopped by this signal. True: it should go on at once, and has the terminal.
-  /// False: nothing to do. When it was Ctrl-Z, stops us as well, so that the shell notices, and
-  /// returns true when the shell lets us go on.
-  bool stopped(int signal);
+  enum class Next {
+    nothing,
+    go_on,    ///< it has the terminal, or the shell lets us go on
+    hang_up,  ///< it wants the terminal, and there is no shell that could ever give it to us
+  };
+  /// The command was stopped by this signal; what to do with it. When it was Ctrl-Z, stops us as
+  /// well, so that the shell notices.
+  Next stopped(int signal);
   /// We were continued: the command goes on, with the terminal if it is ours to give.
   void continued();
   /// The command has ended.
   void take_back() const;
+  /// Whether the command has it now, so that Ctrl-C goes to the command only.
+  [[nodiscard]] bool lent() const { return group_ != 0 && is_of(group_); }
 
  private:
   [[nodiscard]] bool in_foreground() const;
+  [[nodiscard]] bool is_of(pid_t group) const;
 
-  bool present_ = false;
+  Descriptor terminal_ = open_terminal();
   bool for_command_ = false;
+  bool hung_up_ = false;
   pid_t group_ = 0;
 };
 

@@ -150,7 +150,8 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
     }
     while (const auto signal = signals.next()) on_signal(*signal);
     if (guardian != nullptr && fds[2].revents != 0) {
-      while (const auto news = guardian->next()) on_signal(news->value);
+      guardian->look();
+      while (const auto signal = take_signal(guardian->board().asked)) on_signal(*signal);
       if (guardian->gone()) on_signal(SIGTERM);
     }
     if (auto attempt = result->take()) {

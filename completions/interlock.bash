@@ -46,7 +46,7 @@ _interlock() {
   local choices=""
   case $command in
     "") choices="$commands --url --config --verbose --help --version" ;;
-    run) choices="$claim $common --" ;;
+    run) choices="$claim --scrub $common --" ;;
     acquire) choices="$claim --pid --json $common" ;;
     extend) choices="--ttl --json $common" ;;
     release) choices="$common" ;;

@@ -80,6 +80,10 @@ struct Sourced {
   }
 };
 
+/// INTERLOCK_URL of a command under `interlock run` that is not to have the URL of the store. `connect` refuses
+/// it, so that nobody locks in another store by mistake.
+inline constexpr std::string_view kWithheldStore = "withheld:";
+
 /// The one of these that a misspelt word may have meant, upper and lower case alike; empty: none.
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
 

@@ -3,10 +3,17 @@
 #include "config/default_place.hpp"
 #include "core/text.hpp"
 #include "interlock/client.hpp"
+#include "interlock/config.hpp"
 
 namespace interlock {
 
 std::unique_ptr<Backend> stores::open(std::string_view text, const std::shared_ptr<Clock>& clock) {
+  if (text == detail::kWithheldStore) {
+    throw Error(Errc::invalid,
+                "interlock run withholds the URL of its store from its command, as it has a "
+                "password; name a "
+                "store here, or give that one ?password-file= or ?password-env=");
+  }
   auto url = Url::parse(text);
   const auto entries = all();
   for (const auto& entry : entries) {

@@ -93,6 +93,21 @@ TEST_F(SecureAccess, AWrongPasswordIsRefused) {
   EXPECT_EQ(error_of(servers().url("locks:hunter2@")).errc(), Errc::refused);
 }
 
+// Tokens and passwords would be in it, and owners.
+TEST_F(SecureAccess, GrpcTracesShowNothing) {
+  const TemporaryDirectory directory;
+  const auto output = (directory.path() / "output").string();
+  EXPECT_EQ(servers::run({"env", "GRPC_VERBOSITY=DEBUG", "GRPC_TRACE=all", "INTERLOCK_URL=" + url(),
+                          INTERLOCK_BIN, "run", "r", "--", "echo", "it has run"},
+                         output),
+            0);
+  std::ifstream file(output);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(text.find("it has run"), std::string::npos) << text;
+  for (const auto* secret : {"p@ss", "token", "authenticate", "Authenticate", "interlock/r"})
+    EXPECT_EQ(text.find(secret), std::string::npos) << secret << " is in " << text.substr(0, 2000);
+}
+
 TEST_F(SecureAccess, NobodyIsRefused) {
   const auto error = error_of(servers().url(""));
   EXPECT_EQ(error.errc(), Errc::refused) << error.what();

@@ -23,7 +23,7 @@ expect 0 "$INTERLOCK" run a -- sh -c 'echo "$INTERLOCK_RESOURCE $INTERLOCK_FENCE
 read -r resource fence owner <<<"$out"
 same "$resource" a
 check test "$fence" -gt 0
-check test "${#owner}" = 32
+check test "${#owner}" = 8
 expect 0 "$INTERLOCK" run a -- sh -c 'echo "$INTERLOCK_FENCE $INTERLOCK_OWNER"'
 read -r next_fence next_owner <<<"$out"
 check test "$next_fence" -gt "$fence"
@@ -129,6 +129,18 @@ let_go
 it "lets one identity in twice"
 expect 0 "$INTERLOCK" run -n --identity me again -- "$INTERLOCK" run -n --identity me again -- true
 expect 75 "$INTERLOCK" run -n --identity me again -- "$INTERLOCK" run -n again -- true
+
+it "takes as many names as a lock may have, however long"
+names=()
+for ((i = 0; i < 1024; ++i)); do names+=("$(printf '%0500d' $i)"); done
+with_names() { "$INTERLOCK" run "${names[@]}" "$@"; }
+expect 0 with_names -- sh -c 'echo "$INTERLOCK_RESOURCE"; exec true'
+same "$out" "${names[0]}"
+check free "${names[1023]}"
+rm -f ran
+expect 64 with_names one-more -- touch ran
+contains "$err" "1024 are the most"
+refute test -e ran
 
 it "takes any name"
 for name in 'a b' "it's" '"quoted"' 'a\b' '$(touch pwned)' '../../etc/passwd' '🔒 schloß' '-n' '--wait' '/' '*' run list '++' '[x]' '%41'; do

@@ -129,4 +129,50 @@ t.type("exit\n")
 t.end()
 TEST
 check free t
+it "hands the terminal to a command whose stdin is something else"
+check python3 - <<'TEST'
+from terminal import *
+t = Terminal("bash", "-c", "seq 9 | " + interlock + " run t -- sh -c 'read line </dev/tty; echo got=$line; exit 3'; echo status=$?")
+t.type("typed\n")
+t.until("got=typed")
+t.until("status=3")
+t.end()
+TEST
+check free t
+
+it "ends the script around it when Ctrl-C ends a command that has the terminal"
+check python3 - <<'TEST'
+from terminal import *
+t = Terminal("bash", "-c", interlock + " run t -- sh -c 'read a; echo first; read b'; echo nex''t")
+t.type("line\n")
+t.until("first")  # from here on it has the terminal
+t.type("\x03")
+check(t.end() == -signal.SIGINT, "the script goes on")
+check("next" not in t.seen, t.seen)
+TEST
+check free t
+
+it "hangs up on a command that wants a terminal which no shell can give to it"
+check python3 - <<'TEST'
+from terminal import *
+t = Terminal("python3", "-c", """
+import os, sys, time
+middle = os.fork()
+if middle == 0:
+    os.setpgid(0, 0)
+    here = os.getpid()
+    if os.fork() == 0:
+        while os.getppid() == here: time.sleep(0.01)  # from then on the group is an orphan
+        os.execv(sys.argv[1], [sys.argv[1], "run", "t", "--", "sh", "-c", "read line </dev/tty"])
+    os._exit(0)
+os.waitpid(middle, 0)
+while not os.path.exists("over"): time.sleep(0.02)
+""", interlock)
+t.until("t: the command wants the terminal, which no shell can give to it")
+end = time.monotonic() + 20
+while os.system(interlock + " who t >who 2>&1") == 0: check(time.monotonic() < end, "it never ended")
+open("over", "w").close()
+t.end()
+TEST
+check free t
 finish

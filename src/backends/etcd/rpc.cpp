@@ -1,5 +1,6 @@
 #include "backends/etcd/rpc.hpp"
 
+#include <grpc/grpc.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -218,7 +219,20 @@ class Step {
   virtual void done(bool ok) = 0;
 };
 
+/// Keeps gRPC initialised.
+class Grpc {
+ public:
+  Grpc() { grpc_init(); }
+  Grpc(const Grpc&) = delete;
+  Grpc& operator=(const Grpc&) = delete;
+  ~Grpc() { grpc_shutdown(); }
+};
+
 std::shared_ptr<grpc::Channel> open_channel(const Settings& settings, const std::string& endpoint) {
+  // What GRPC_TRACE makes gRPC print has passwords in it, tokens of etcd, and owners, which release
+  // locks.
+  const Grpc initialised;
+  grpc_tracer_set_enabled("all", 0);
   grpc::ChannelArguments arguments;
   // A connection of this client's own, which comes back soon and notices a pulled cable.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Passwords, tokens and owners: who gets to see them.
+source "$(dirname "$0")/cli_lib.bash"
+export INTERLOCK
+unset INTERLOCK_CONFIG LOCKING_BACKEND REDIS_HOST REDIS_PASSWORD GRPC_VERBOSITY
+
+it "gives the command the owner as others see it, by which nobody can release"
+expect 0 "$INTERLOCK" run a -- sh -c 'echo "$INTERLOCK_OWNER"; "$INTERLOCK" who --json a'
+owner=$(head -n 1 out)
+check test "${#owner}" = 8
+contains "$out" "\"owner\":\"$owner\""
+
+it "leaves the environment of the command as it is, but for its own variables"
+expect 0 "$INTERLOCK" run a -- env
+same "$(sort out | grep -v '^INTERLOCK\|^_=')" "$(env | sort | grep -v '^INTERLOCK\|^_=')"
+
+if ! command -v redis-server >/dev/null; then
+  echo "the rest takes redis-server"
+  finish
+fi
+socket=$work/redis.sock
+redis-server --port 0 --unixsocket "$socket" --requirepass geheim --save '' --dir "$work" >redis.log 2>&1 &
+redis=$!
+eventually test -S "$socket"
+url="redis+unix://:geheim@$socket"
+shown="redis+unix://:***@$socket"
+words_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
+
+# waits WORDS…: interlock WORDS… -- a command that ends when there is a file `enough`; $job is its process.
+waits() {
+  rm -f started enough
+  "$INTERLOCK" "$@" -- sh -c 'touch started; until test -e enough; do sleep 0.05; done' 'redis://:mine@h' 2>message &
+  job=$!
+  eventually test -e started
+}
+
+it "hides the password of --url in its own words and in those of the guardian, and nothing else"
+for words in "run --url $url a" "--url $url run a" "run a --url=$url" "--url=$url run a"; do
+  # shellcheck disable=SC2086
+  waits $words
+  for pid in $job $(pgrep -P $job); do
+    refute grep -q geheim "/proc/$pid/cmdline"
+    contains "$(words_of "$pid")" "$shown"
+    contains "$(words_of "$pid")" redis://:mine@h
+  done
+  touch enough
+  ends $job 0
+  contains "$(<message)" "other users could see the password in --url for a moment"
+done
+"$INTERLOCK" serve --metrics 0 --url "$url" 2>message &
+job=$!
+eventually grep -q http message
+refute grep -q geheim "/proc/$job/cmdline"
+kill "$job"
+
+it "hides a token, too"
+token=$("$INTERLOCK" acquire b --url "$url" 2>/dev/null)
+kill -STOP "$redis"  # the server does not answer for now
+"$INTERLOCK" release "$token" --url "$url?timeout=60s" >message 2>&1 &
+job=$!
+eventually grep -q 'il1\.\*\*\*' "/proc/$job/cmdline"
+refute grep -qF "$(cut -d. -f2 <<<"$token")" "/proc/$job/cmdline"
+kill -KILL "$job"
+kill -CONT "$redis"
+
+it "does not warn of a password that is not on the command line"
+INTERLOCK_URL=$url expect 0 "$INTERLOCK" run a -- true
+same "$err" ""
+
+it "does not let a command that was given no password lock in another store"
+expect 0 "$INTERLOCK" run --url "$url" a -- env
+refute grep -q geheim out
+for inner in 'list' 'run x -- true' 'acquire x' 'config --check'; do
+  # shellcheck disable=SC2086
+  expect 64 "$INTERLOCK" run --url "$url" a -- "$INTERLOCK" $inner
+  contains "$err" "interlock run withholds the URL of its store from its command, as it has a password"
+done
+expect 0 "$INTERLOCK" run --url "$url" a -- "$INTERLOCK" list --url "$url"
+
+it "takes the store's secrets out of the command's environment with --scrub"
+export INTERLOCK_URL=$url
+expect 0 "$INTERLOCK" run a -- env
+contains "$out" geheim
+expect 0 "$INTERLOCK" run --scrub a -- env
+refute grep -q geheim out
+expect 64 "$INTERLOCK" run --scrub a -- "$INTERLOCK" list
+contains "$err" "withholds"
+printf '{"url": "redis+unix://%s?password-env=PASSWORD"}' "$socket" >interlock.json
+export PASSWORD=geheim
+expect 0 "$INTERLOCK" run a -- "$INTERLOCK" who a
+expect 0 "$INTERLOCK" run --scrub a -- env
+refute grep -q geheim out
+expect 64 "$INTERLOCK" run --scrub a -- "$INTERLOCK" list
+rm interlock.json
+unset PASSWORD INTERLOCK_URL
+expect 0 "$INTERLOCK" run --scrub --url "file://$work/locks" a -- "$INTERLOCK" who a --url "file://$work/locks"
+expect 0 "$INTERLOCK" run --scrub --url "file://$work/locks" a -- "$INTERLOCK" who a
+finish
