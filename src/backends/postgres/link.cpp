@@ -156,8 +156,9 @@ void Link::take_greeting(Finished& finished) {
   while (state_ == State::greeting && PQisBusy(connection_.get()) == 0) {
     Result result(PQgetResult(connection_.get()));
     if (result) {
-      // Of several statements in one, the last one counts, or the one that failed.
-      if (!greeting_ || !is_error(*greeting_)) greeting_ = std::move(result);
+      // Of several statements in one, the one with rows counts, or the one that failed.
+      if (!greeting_ || is_error(*result) || PQresultStatus(result.get()) == PGRES_TUPLES_OK)
+        greeting_ = std::move(result);
       continue;
     }
     bytes_ = 0;
