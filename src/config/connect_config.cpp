@@ -32,11 +32,7 @@ class Warned final : public Backend {
     inner_->inspect(query, call, std::move(report));
   }
   void on_wake(WakeSink sink) override { inner_->on_wake(std::move(sink)); }
-  void on_warning(const WarnSink& sink) override {
-    inner_->on_warning(sink);
-    for (const auto& warning : traits_.warnings)
-      sink(Error(Errc::refused, warning, {.resource = {}, .node = traits_.where}));
-  }
+  void on_warning(const WarnSink& sink) override { inner_->on_warning(sink); }
   void lend(Signal& signal, TimePoint until) override { inner_->lend(signal, until); }
 
  private:

@@ -120,7 +120,11 @@ Error connect_error(PGconn* connection, const std::string& node) {
             "the server wants a password: give password-file=, password-env=, or ~/.pgpass", where};
   }
   if (says("does not support SSL"))
-    return {Errc::refused, "the server has no TLS: use another sslmode, or another server", where};
+    return {Errc::refused,
+            "the server has no TLS, and without it others on the network could read the password "
+            "and take the server's place: set up TLS there and use sslmode=verify-full, or say "
+            "sslmode=disable if you trust the network",
+            where};
   if (says("certificate") || says("root.crt"))
     return {Errc::refused, first_line(text) + "; see sslrootcert= and sslmode=", where};
   const char* advice = says("session is read-only")
