@@ -23,8 +23,9 @@ struct Traits {
   bool notices_death = false;    ///< a killed holder is freed at once, not only by its TTL
   bool detaches = true;          ///< a lease can outlive its client, and go over to another
 
-  std::string why_no_slots{};           ///< for the error, if there is more to say than that
-  std::vector<std::string> warnings{};  ///< about how the store is set up, for people
+  std::string why_no_slots{};  ///< for the error, if there is more to say than that
+  /// About how the store is set up, for people. A client's observer gets them as Event::warned.
+  std::vector<std::string> warnings{};
 
   /// A waiter asks again at least this often; the store may forget a waiter that does not.
   Duration heartbeat = std::chrono::seconds(1);

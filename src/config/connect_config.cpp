@@ -16,8 +16,7 @@ class Warned final : public Backend {
  public:
   Warned(std::unique_ptr<Backend> inner, const std::vector<std::string>& warnings)
       : inner_(std::move(inner)), traits_(inner_->traits()) {
-    added_ = warnings;
-    traits_.warnings.insert(traits_.warnings.begin(), added_.begin(), added_.end());
+    traits_.warnings.insert(traits_.warnings.begin(), warnings.begin(), warnings.end());
   }
 
   [[nodiscard]] const Traits& traits() const noexcept override { return traits_; }
@@ -34,22 +33,16 @@ class Warned final : public Backend {
     inner_->inspect(query, call, std::move(report));
   }
   void on_wake(WakeSink sink) override { inner_->on_wake(std::move(sink)); }
-  void on_warning(const WarnSink& sink) override {
-    inner_->on_warning(sink);
-    for (const auto& warning : added_)
-      sink(Error(Errc::refused, warning, {.resource = {}, .node = traits_.where}));
-  }
+  void on_warning(const WarnSink& sink) override { inner_->on_warning(sink); }
   void lend(Signal& signal, TimePoint until) override { inner_->lend(signal, until); }
 
  private:
   std::unique_ptr<Backend> inner_;
   Traits traits_;
-  std::vector<std::string> added_;
 };
 
-Client in_memory(std::vector<std::string> warnings, ClientOptions options) {
-  auto store =
-      std::make_unique<Warned>(stores::open(kInMemory, options.clock), std::move(warnings));
+Client in_memory(const std::vector<std::string>& warnings, ClientOptions options) {
+  auto store = std::make_unique<Warned>(stores::open(kInMemory, options.clock), warnings);
   return Client(std::move(store), std::move(options));
 }
 

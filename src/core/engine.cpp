@@ -62,6 +62,12 @@ std::shared_ptr<Engine> Engine::make(std::unique_ptr<Backend> backend, ClientOpt
     if (const auto self = weak.lock())
       self->observe({.event = Event::warned, .claim = no_claim(), .error = &warning});
   });
+  for (const auto& text : engine->backend_->traits().warnings) {
+    const Error warning(
+        Errc::refused, text,
+        {.resource = {}, .node = engine->backend_->traits().where, .maybe_held = false});
+    engine->observe({.event = Event::warned, .claim = no_claim(), .error = &warning});
+  }
   call_at_exit(engine);
   return engine;
 }

@@ -118,8 +118,12 @@ BEGIN
   END LOOP;
   FOR o IN SELECT relname FROM words JOIN pg_class ON word = relname
            WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v') LOOP
-    EXECUTE format('CREATE VIEW public.%I AS SELECT * FROM pg_catalog.%1$I WHERE trap.sprung(%L)', o.relname,
-      'relation ' || o.relname);
+    -- No view has columns of pseudo-types.
+    SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) INTO arguments
+    FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+    WHERE attrelid = format('pg_catalog.%I', o.relname)::regclass AND (attnum > 0 OR attname = 'oid') AND typtype <> 'p';
+    EXECUTE format('CREATE VIEW public.%I AS SELECT %s FROM pg_catalog.%1$I WHERE trap.sprung(%L)', o.relname,
+      arguments, 'relation ' || o.relname);
   END LOOP;
 END $$;
 )sql";

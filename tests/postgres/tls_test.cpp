@@ -56,6 +56,39 @@ TEST_F(Tls, LongAnswersAndRequestsPass) {
   EXPECT_EQ(connect(verified()).inspect({.resources = names}).resources.size(), names.size());
 }
 
+/// Leads to this machine, and no name says so.
+std::string elsewhere(int port) {
+  return "postgres://postgres@127.1:" + std::to_string(port) + "/postgres";
+}
+
+TEST_F(Tls, IsUsedWithoutAWordOnOtherMachines) {
+  for (const std::string mode : {"advisory", "lease"}) {
+    const auto where = elsewhere(server().port()) + "?mode=" + mode;
+    const auto lease = Mutex(connect(where), "r", kPatient).acquire();
+    EXPECT_EQ(sql("SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE "
+                  "application_name LIKE 'interlock%'"),
+              "t");
+  }
+}
+
+class WithoutTls : public PostgresTest {};
+
+// The password must not go there.
+TEST_F(WithoutTls, AServerOnAnotherMachineIsRefused) {
+  for (const std::string mode : {"advisory", "lease"}) {
+    const auto where = elsewhere(server().port()) + "?mode=" + mode;
+    try {
+      static_cast<void>(Mutex(connect(where), "r").acquire());
+      ADD_FAILURE() << "granted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::refused) << error.what();
+      for (const auto* way_out : {"no TLS", "sslmode=verify-full", "sslmode=disable"})
+        EXPECT_NE(std::string(error.what()).find(way_out), std::string::npos) << error.what();
+    }
+    EXPECT_TRUE(Mutex(connect(where + "&sslmode=disable"), "r").acquire());
+  }
+}
+
 TEST_F(Tls, AServerThatNobodyVouchesForIsRefused) {
   const servers::Certificates others;
   try {

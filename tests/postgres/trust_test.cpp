@@ -116,6 +116,110 @@ TEST_F(Trust, WhoMayPutCodeIntoItIsRefused) {
   expect_refused("on interlock.leases");
 }
 
+// Who may refer to its columns, and what runs without anybody's right to it, once it is there.
+TEST_F(Trust, WhatElseRunsWhenItsTablesAreUsedIsRefused) {
+  const auto begin_with = [&](const std::string& text) {
+    start_anew();
+    sql("DROP TABLE IF EXISTS public.part");
+    ASSERT_EQ(make_as("postgres"), "");
+    grant_the_least("app");
+    ASSERT_EQ(sql(text), "");
+  };
+  begin_with("GRANT REFERENCES (owner, id, line) ON interlock.leases TO mallory");
+  expect_refused("the role mallory may refer to the column");
+  begin_with("CREATE RULE odd AS ON DELETE TO interlock.locks DO ALSO NOTIFY odd");
+  expect_refused("the rule odd on interlock.locks");
+  begin_with("CREATE POLICY odd ON interlock.locks USING (true)");
+  expect_refused("the policy odd on interlock.locks", "app");
+  begin_with("CREATE TABLE public.part () INHERITS (interlock.leases)");
+  expect_refused("public.part inherit from interlock.leases");
+  sql("DROP TABLE public.part");
+  expect_works(url());
+}
+
+// Their right is gone, and what they made with it is not. An overload may match better than ours.
+TEST_F(Trust, WhatOthersHaveLeftBehindIsRefused) {
+  ASSERT_EQ(make_as("postgres"), "");
+  sql("GRANT CREATE ON SCHEMA interlock TO mallory");
+  ASSERT_EQ(as("mallory",
+               "CREATE FUNCTION interlock.high(number int) RETURNS int LANGUAGE plpgsql AS $$ "
+               "BEGIN ALTER ROLE mallory SUPERUSER; RETURN 0; END $$"),
+            "");
+  sql("REVOKE CREATE ON SCHEMA interlock FROM mallory");
+  expect_refused("the role mallory owns the function interlock.high");
+  sql("DROP FUNCTION interlock.high(int)");
+  expect_works(url());
+  sql("GRANT CREATE ON SCHEMA interlock TO mallory");
+  for (const auto* made :
+       {"CREATE VIEW interlock.odd AS SELECT 1", "CREATE SEQUENCE interlock.odd"}) {
+    ASSERT_EQ(as("mallory", made), "");
+    sql("REVOKE CREATE ON SCHEMA interlock FROM mallory");
+    expect_refused("the role mallory owns interlock.odd");
+    sql("DROP VIEW interlock.odd");
+    sql("DROP SEQUENCE interlock.odd");
+    sql("GRANT CREATE ON SCHEMA interlock TO mallory");
+  }
+  sql("REVOKE CREATE ON SCHEMA interlock FROM mallory");
+  // Types, operators and casts are looked up in pg_catalog, where nobody else can put them.
+  expect_works(url());
+}
+
+// Expected: default privileges of the one who makes it don't let others in.
+TEST_F(Trust, DefaultPrivilegesLetNobodyIn) {
+  sql("ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO mallory;"
+      "ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO mallory, PUBLIC");
+  for (const bool by_hand : {false, true}) {
+    start_anew();
+    ASSERT_EQ(by_hand ? make_as("postgres") : "", "");
+    expect_works(url());
+    expect_works(url());
+    EXPECT_EQ(sql("SELECT has_schema_privilege('mallory', 'interlock', 'CREATE'), "
+                  "has_table_privilege('mallory', 'interlock.locks', 'TRIGGER, REFERENCES'), "
+                  "has_table_privilege('mallory', 'interlock.leases', 'SELECT')"),
+              "f|f|t");
+  }
+}
+
+// A client has seen that there is no schema, and waits for the lock under which it is made. Anybody can have that.
+TEST_F(Trust, ASchemaThatAppearsMeanwhileIsRefused) {
+  servers::PostgresConsole mallory(server().url("mallory"));
+  ASSERT_NE(mallory("SELECT pg_advisory_lock(4787269183346250060)"), "(nothing)");
+  for (const std::string mode : {"advisory", "lease"}) {
+    std::jthread client([&] {
+      try {
+        static_cast<void>(Mutex(connect(url("mode=" + mode)), "r", kPatient).try_acquire());
+        ADD_FAILURE() << "it worked";
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("the role mallory owns"), std::string::npos)
+            << error.what();
+      }
+    });
+    ASSERT_TRUE(
+        eventually([&] { return sql("SELECT count(*) FROM pg_locks WHERE NOT granted") != "0"; }));
+    ASSERT_EQ(mallory(postgres::schema_script()), "");
+    for (const std::string function : {"high", "low"}) {
+      ASSERT_EQ(mallory("CREATE OR REPLACE FUNCTION interlock." + function +
+                        "(number bigint) RETURNS int LANGUAGE plpgsql AS $$ BEGIN ALTER ROLE "
+                        "mallory SUPERUSER; RETURN 0; END $$"),
+                "");
+    }
+    mallory("SELECT pg_advisory_unlock_all()");
+    client.join();
+    EXPECT_EQ(sql("SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"), "f");
+    start_anew();
+    ASSERT_NE(mallory("SELECT pg_advisory_lock(4787269183346250060)"), "(nothing)");
+  }
+}
+
+// Code can RESET what the role's settings have set.
+TEST_F(Trust, ARoleThatTurnsIntoAnotherIsNotSafeInItsSchema) {
+  sql("GRANT CREATE ON DATABASE postgres TO app; CREATE ROLE admin LOGIN SUPERUSER; ALTER ROLE "
+      "admin SET role = app");
+  ASSERT_EQ(make_as("app"), "");
+  expect_works(server().url("app"));
+  expect_refused("the role app owns the schema interlock", "admin");
+}
+
 TEST_F(Trust, WhoOwnsTheDatabaseIsTrusted) {
   sql("CREATE ROLE boss LOGIN; ALTER DATABASE postgres OWNER TO boss");
   for (const std::string owner : {"boss", "pg_database_owner", "postgres"}) {

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "core/hosts.hpp"
 #include "core/option_file.hpp"
 #include "core/settings.hpp"
 #include "core/text.hpp"
@@ -62,6 +63,16 @@ Settings Settings::take_from(Url url) {
     settings.endpoints.push_back(endpoint(host));
   if (settings.endpoints.empty()) refuse_url("it needs a host, like etcd://localhost:2379");
   return settings;
+}
+
+std::optional<std::string> Settings::readable_password() const {
+  if (tls || password.empty()) return std::nullopt;
+  std::vector<std::string> hosts;
+  for (const auto& endpoint : endpoints) {
+    auto host = endpoint.substr(0, endpoint.rfind(':'));
+    hosts.push_back(host.starts_with('[') ? host.substr(1, host.size() - 2) : std::move(host));
+  }
+  return core::readable_password(hosts, "etcds");
 }
 
 std::string Settings::where() const {

@@ -1,6 +1,7 @@
 // Where the members of an etcd cluster are, and how to get in.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct Settings {
   /// "etcd://h1:2379,h2:2379", for errors.
   [[nodiscard]] std::string where() const;
   [[nodiscard]] std::string where(const std::string& endpoint) const;
+  /// A warning for people if the password goes to another machine without TLS.
+  [[nodiscard]] std::optional<std::string> readable_password() const;
 };
 
 }  // namespace interlock::etcd

@@ -54,6 +54,7 @@ Store::Store(Settings settings)
   traits_.heartbeat = kHeartbeat;
   traits_.call_timeout = settings_.call_timeout;
   traits_.drift_rate = 0.001;
+  if (auto warning = settings_.readable_password()) traits_.warnings.push_back(std::move(*warning));
   rpc_.start([this] { tick(); });
 }
 

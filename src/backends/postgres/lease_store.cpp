@@ -120,6 +120,7 @@ bool LeaseStore::listen(std::function<void(bool)> then) {
   if (messages_) return false;
   auto how = plan();
   if (!settings_.listen.empty()) how.hosts = settings_.listen;
+  how.keywords = settings_.listen_keywords;
   // Whoever is waited for here keeps its place in the queue for five seconds.
   how.connect_timeout = std::min<Duration>(how.connect_timeout, kListenTimeout);
   how.keep_open = true;

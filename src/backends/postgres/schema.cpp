@@ -46,7 +46,6 @@ Words common() {
        " ancestors text, ttl_us bigint, may_queue boolean, instead uuid, of_priority bigint,"
        " of_identity text, of_label text, of_host text, of_pid bigint, of_tied boolean"},
       {"trust", std::string(sql::trust)},
-      // For every function that clients call: a pooler's session has whatever settings it has.
       {"own_path", std::string("SET ") + kOwnPath},
       // interlock.guard, in place
       {"guard_one",
@@ -95,7 +94,10 @@ Words of_locks() {
       {"first_look_ms", "200"},  // a session that ended tells nobody
       {"session_parameters", "backend int, own bigint,"},
       {"session_arguments", "backend, own,"},
-      {"enter", "PERFORM interlock.lock_enter(backend);"},
+      // This session is the one that the caller takes it for: no pooler has put another in its place.
+      {"enter",
+       "IF backend <> pg_backend_pid() THEN"
+       " RAISE EXCEPTION USING ERRCODE = 'IL003', MESSAGE = 'another session'; END IF;"},
       // What was granted on a session that was lost is granted no more.
       {"own_session",
        "IF interlock.lock_elsewhere(by_owner, ids, own) THEN"
@@ -156,8 +158,8 @@ int number(std::string_view text) {
 std::string schema_sql() {
   return fill_in(sql::schema, common()) + fill_in(sql::lease_hooks, of_leases()) +
          fill_in(sql::rules, of_leases()) + fill_in(sql::lock_hooks, of_locks()) +
-         fill_in(sql::rules, of_locks()) + "\nCOMMENT ON SCHEMA interlock IS 'Interlock " +
-         std::to_string(kSchemaVersion) + "';\n";
+         fill_in(sql::rules, of_locks()) + fill_in(sql::own_paths, common()) +
+         "\nCOMMENT ON SCHEMA interlock IS 'Interlock " + std::to_string(kSchemaVersion) + "';\n";
 }
 
 }  // namespace
@@ -171,6 +173,8 @@ std::string make_schema_sql() {
   return fill_in(R"sql(DO $once$
 BEGIN
   PERFORM pg_advisory_xact_lock({schema_lock});
+  -- Somebody else may have made it while we waited.
+  EXECUTE $trust${trust}$trust$;
   IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'interlock'
              AND obj_description(oid, 'pg_namespace') = 'Interlock {version}') THEN
     RETURN;
@@ -181,15 +185,16 @@ BEGIN
 }
 
 std::string hello_sql() {
-  return std::string(sql::trust) +
-         "SELECT pg_backend_pid(), coalesce(substring(obj_description("
+  return "SELECT pg_backend_pid(), coalesce(substring(obj_description("
          "to_regnamespace('interlock'), 'pg_namespace') from '^Interlock ([0-9]+)$')::int, 0), "
          "current_setting('transaction_read_only') = 'on', "
          "current_setting('server_version_num')::int, "
          // Whether we could make the schema, or bring it forward.
          "coalesce(pg_has_role(n.nspowner, 'USAGE'), "
          "has_database_privilege(current_database(), 'CREATE')), current_user, current_database() "
-         "FROM (SELECT) AS one LEFT JOIN pg_namespace n ON n.nspname = 'interlock'";
+         "FROM (SELECT) AS one LEFT JOIN pg_namespace n ON n.nspname = 'interlock'; "
+         // After that: a schema that was not there when it was looked at may be somebody else's by now.
+         + std::string(sql::trust);
 }
 
 Hello read_hello(const PGresult& answer) {

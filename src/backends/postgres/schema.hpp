@@ -10,8 +10,8 @@ namespace interlock::postgres {
 
 /// Where the server looks up the names in our SQL: in pg_catalog, where nobody else can put functions, operators or
 /// types. On the usual path, an overload that somebody else put into `public` may match better, and runs with our
-/// rights. Each message of a greeting sets this path, and so does each function that clients call. (Start-up options
-/// would not do: poolers refuse them.)
+/// rights. Each message of a greeting sets this path, and so does each function of the schema, as a pooler's session has
+/// whatever settings it has. (Start-up options would not do: poolers refuse them.)
 inline constexpr auto kOwnPath = "search_path = pg_catalog, pg_temp";
 
 /// What makes it: for an administrator to run by hand; safe to repeat.
@@ -31,7 +31,7 @@ struct Hello {
 };
 /// Throws Error (refused) if the server is not one to work with.
 Hello read_hello(const PGresult& answer);
-inline constexpr int kSchemaVersion = 7;
+inline constexpr int kSchemaVersion = 8;
 
 /// For so long at most a statement of ours blocks in the server on purpose.
 inline constexpr auto kLongestBlock = std::chrono::milliseconds(900);

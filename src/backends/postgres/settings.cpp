@@ -7,7 +7,10 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <map>
+#include <memory>
 
+#include "core/hosts.hpp"
 #include "core/option_file.hpp"
 #include "core/settings.hpp"
 #include "core/text.hpp"
@@ -57,9 +60,79 @@ Settings::Hosts hosts_of(std::string_view text) {
   return hosts;
 }
 
-bool is_here(const std::pair<std::string, std::string>& host) {
-  return host.first.starts_with('/') || host.first == "localhost" || host.first == "::1" ||
-         host.first.starts_with("127.");
+// Libpq's own default would be TLS if the server has it, and otherwise none, without a word.
+constexpr auto kLibpqDefault = "prefer";
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+// What libpq makes of these together with a service file and the environment. Nothing is connected: it stops at a
+// setting that makes no sense.
+std::map<std::string, std::string> as_libpq_reads(const Link::Keywords& keywords,
+                                                  const Settings::Hosts& hosts) {
+  auto all = keywords;
+  std::string names;
+  for (const auto& [host, port] : hosts) names += (names.empty() ? "" : ",") + host;
+  if (!names.empty()) all.emplace_back("host", names);
+  all.emplace_back("ssl_min_protocol_version", "none");
+  std::vector<const char*> words;
+  std::vector<const char*> values;
+  for (const auto& [word, value] : all) {
+    words.push_back(word.c_str());
+    values.push_back(value.c_str());
+  }
+  words.push_back(nullptr);
+  values.push_back(nullptr);
+  const std::unique_ptr<PGconn, decltype(&PQfinish)> never(
+      PQconnectStartParams(words.data(), values.data(), 0), PQfinish);
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
+      PQconninfo(never.get()), PQconninfoFree);
+  std::map<std::string, std::string> read;
+  for (const auto* option = options.get(); option != nullptr && option->keyword != nullptr;
+       ++option) {
+    if (option->val != nullptr) read[option->keyword] = option->val;
+  }
+  return read;
+}
+
+bool all_here(const std::map<std::string, std::string>& read) {
+  const auto list = [&](const char* keyword) {
+    const auto it = read.find(keyword);
+    std::vector<std::string> items;
+    std::string_view rest = it == read.end() ? std::string_view{} : it->second;
+    if (rest.empty()) return items;
+    for (;;) {
+      items.emplace_back(rest.substr(0, rest.find(',')));
+      if (items.back().size() == rest.size()) return items;
+      rest.remove_prefix(items.back().size() + 1);
+    }
+  };
+  auto hosts = list("host");
+  const auto addresses = list("hostaddr");
+  hosts.resize(std::max(hosts.size(), addresses.size()));
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (!addresses[i].empty()) hosts[i] = addresses[i];
+  }
+  // Where there is none, it is a Unix socket (also one without a file, which begins with @).
+  return std::all_of(hosts.begin(), hosts.end(), [](const std::string& host) {
+    return host.empty() || host.starts_with('@') || core::is_this_machine(host);
+  });
+}
+
+// With TLS, unless the server is on this machine, or somebody has said otherwise: the URL, a service or PGSSLMODE.
+Link::Keywords with_tls(Link::Keywords keywords, const Settings::Hosts& hosts) {
+  const bool said = is_set("PGSSLMODE") ||
+                    std::any_of(keywords.begin(), keywords.end(),
+                                [](const auto& keyword) { return keyword.first == "sslmode"; });
+  if (said) return keywords;
+  const auto read = as_libpq_reads(keywords, hosts);
+  const auto mode = read.find("sslmode");
+  const bool unknown = mode == read.end();  // also when it can't be connected
+  if (unknown || (mode->second == kLibpqDefault && !all_here(read)))
+    keywords.emplace_back("sslmode", "require");
+  return keywords;
 }
 
 constexpr std::array kOwn = {"mode", "prefix",        "timeout",      "listen", "pooler",
@@ -143,8 +216,6 @@ Settings Settings::from(Url url) {
                                                    "require", "verify-ca", "verify-full"};
   if (std::find(kModes.begin(), kModes.end(), sslmode) == kModes.end())
     refuse_url("sslmode is one of: disable, allow, prefer, require, verify-ca, verify-full");
-  settings.verified = sslmode == "verify-full" || sslmode == "verify-ca" ||
-                      std::all_of(settings.hosts.begin(), settings.hosts.end(), is_here);
   auto database = url.path.empty() ? url.path : url.path.substr(1);
   add("user", url.user);
   add("password", core::take_password(url, settings.warnings));
@@ -162,6 +233,10 @@ Settings Settings::from(Url url) {
   add("keepalives_interval", "2");
   add("keepalives_count", "3");
   add("tcp_user_timeout", "10000");
+
+  settings.listen_keywords =
+      with_tls(settings.keywords, settings.listen.empty() ? settings.hosts : settings.listen);
+  settings.keywords = with_tls(std::move(settings.keywords), settings.hosts);
 
   std::vector<std::string_view> known(kOwn.begin(), kOwn.end());
   known.insert(known.end(), kLibpq.begin(), kLibpq.end());

@@ -25,11 +25,11 @@ struct Settings {
   std::string where;  ///< without secrets
   Link::Keywords keywords;
   Hosts hosts;
-  Hosts listen;                 ///< lease mode: where to listen, if not there
-  bool polls = false;           ///< lease mode: never listens
-  bool session_pooler = false;  ///< advisory mode: the pooler in between keeps sessions
+  Hosts listen;                    ///< lease mode: where to listen, if not there
+  Link::Keywords listen_keywords;  ///< the same as the others, but for TLS
+  bool polls = false;              ///< lease mode: never listens
+  bool session_pooler = false;     ///< advisory mode: the pooler in between keeps sessions
   Waiting waiting = Waiting::both;
-  bool verified = false;  ///< it is the server that it says it is, or on this host
   Duration call_timeout = std::chrono::seconds(5);
   std::vector<std::string> warnings;
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 
+#include "core/hosts.hpp"
 #include "core/option_file.hpp"
 #include "core/settings.hpp"
 #include "core/text.hpp"
@@ -90,6 +91,15 @@ Endpoint Endpoint::parse(std::string_view text, const std::string& default_port)
   if (endpoint.host.empty()) refuse_url("it needs a host, like redis://localhost:6379");
   if (!port.empty()) endpoint.port = std::to_string(number(port, 65535, "a port"));
   return endpoint;
+}
+
+std::optional<std::string> readable_password(const std::vector<Endpoint>& endpoints,
+                                             const Access& access, const std::string& scheme) {
+  if (access.password.empty() || access.tls) return std::nullopt;
+  std::vector<std::string> hosts;
+  for (const auto& endpoint : endpoints)
+    hosts.push_back(endpoint.socket.empty() ? endpoint.host : endpoint.socket);
+  return core::readable_password(hosts, scheme);
 }
 
 std::vector<std::string_view> Settings::options(std::vector<std::string_view> more) {

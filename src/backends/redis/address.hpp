@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,10 @@ struct Access {
   Duration connect_timeout = std::chrono::seconds(3);
   Duration call_timeout = std::chrono::seconds(5);
 };
+
+/// A warning for people if the password goes there without TLS. `scheme`: the one to use instead.
+std::optional<std::string> readable_password(const std::vector<Endpoint>& endpoints,
+                                             const Access& access, const std::string& scheme);
 
 /// What all kinds of Redis URLs have in common, taken out of the URL.
 struct Settings {

@@ -56,8 +56,13 @@ Cluster::NodePtr Cluster::node_at(const Endpoint& endpoint) {
     node = std::make_shared<Node>();
     node->server = std::make_shared<Server>(loop_, name_of(endpoint), endpoint, access_, "", wake_,
                                             Server::Kind{.master_only = false, .sharded = true});
-    node->server->on_facts([this, name = name_of(endpoint)](const Server::Facts& facts) {
-      warn_of(risks_of(facts, false), name, warn_);
+    node->server->on_facts([this, endpoint](const Server::Facts& facts) {
+      auto risks = risks_of(facts, false);
+      // Traits::warnings has those that the URL names.
+      const bool named = std::find(seeds_.begin(), seeds_.end(), endpoint) != seeds_.end();
+      if (auto risk = readable_password({endpoint}, access_, "rediss+cluster"); risk && !named)
+        risks.push_back(std::move(*risk));
+      warn_of(risks, name_of(endpoint), warn_);
     });
     // Its channel may have moved to another node, with its slot.
     node->server->on_deaf([this] { learn([](const std::optional<Error>&) {}); });

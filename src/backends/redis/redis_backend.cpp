@@ -22,6 +22,10 @@ Traits traits_of(std::string where, const Settings& settings) {
   return traits;
 }
 
+void add_warning(Traits& traits, std::optional<std::string> warning) {
+  if (warning) traits.warnings.push_back(std::move(*warning));
+}
+
 std::unique_ptr<Backend> open_one(Url url) {
   auto settings = Settings::take_from(url);
   const int min_replicas = small_number(url.take("min-replicas", "0"), "min-replicas");
@@ -35,12 +39,13 @@ std::unique_ptr<Backend> open_one(Url url) {
     settings.access.database = database_of(url.path);
   if (settings.access.database != 0)
     where += (endpoint.socket.empty() ? "/" : "?db=") + std::to_string(settings.access.database);
+  auto traits = traits_of(where, settings);
+  add_warning(traits, readable_password(settings.endpoints, settings.access, "rediss"));
   auto common = std::make_unique<Common>(settings.prefix);
   auto realm = std::make_unique<OneServer>(common->loop, common->names, where, endpoint,
                                            settings.access, common->wake(), common->warn(),
                                            Server::Kind{.min_replicas = min_replicas});
-  return std::make_unique<Store>(std::move(common), std::move(realm),
-                                 traits_of(std::move(where), settings));
+  return std::make_unique<Store>(std::move(common), std::move(realm), std::move(traits));
 }
 
 std::string list(const std::vector<Endpoint>& endpoints) {
@@ -83,6 +88,8 @@ std::unique_ptr<Backend> open_sentinel(Url url) {
   plan.access = settings.access;
   plan.where = url.scheme + "://" + list(plan.sentinels) + "/" + plan.master;
   auto traits = traits_of(plan.where, settings);
+  const auto& asked = plan.access.password.empty() ? plan.sentinel_access : plan.access;
+  add_warning(traits, readable_password(plan.sentinels, asked, "rediss+sentinel"));
   auto common = std::make_unique<Common>(settings.prefix);
   auto realm =
       std::make_unique<Sentinel>(common->loop, common->names, plan, common->wake(), common->warn());
@@ -97,6 +104,7 @@ std::unique_ptr<Backend> open_cluster(Url url) {
   }
   auto traits = traits_of(url.scheme + "://" + list(settings.endpoints), settings);
   traits.atomic_claims = false;
+  add_warning(traits, readable_password(settings.endpoints, settings.access, "rediss+cluster"));
   auto common = std::make_unique<Common>(settings.prefix);
   auto realm = std::make_unique<Cluster>(common->loop, common->names, settings.endpoints,
                                          settings.access, common->wake(), common->warn());

@@ -71,6 +71,12 @@ std::unique_ptr<Backend> open_redlock(Url url) {
     }
     traits.where += (i == 0 ? "" : ",") + members[i].name;
   }
+  for (const auto& member : members) {
+    auto warning = readable_password({member.endpoint}, member.access, "redlock:?nodes=rediss");
+    if (!warning) continue;
+    traits.warnings.push_back(std::move(*warning));
+    break;
+  }
   traits.slots = false;
   traits.why_no_slots = kNoSlots;
   traits.call_timeout = settings.access.call_timeout;

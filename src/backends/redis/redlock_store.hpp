@@ -41,10 +41,7 @@ class Redlock final : public Backend {
     RedlockInspection::start(group_, query, call, std::move(report));
   }
   void on_wake(WakeSink sink) override { sink_ = std::move(sink); }
-  void on_warning(const WarnSink& sink) override {
-    warn_ = sink;
-    warn_of(traits_.warnings, traits_.where, warn_);
-  }
+  void on_warning(const WarnSink& sink) override { warn_ = sink; }
   void lend(Signal& signal, TimePoint until) override { group_.loop().lend(signal, until); }
 
  private:

@@ -17,9 +17,11 @@ std::uint64_t to_epoch(std::string_view text) {
 
 Sentinel::Sentinel(Loop& loop, const KeyNames& names, const Plan& plan, WakeSink wake,
                    WarnSink warn)
-    : OneServer(loop, names, plan.where, Endpoint{}, plan.access, std::move(wake), std::move(warn),
+    : OneServer(loop, names, plan.where, Endpoint{}, plan.access, std::move(wake), warn,
                 {.master_only = true, .min_replicas = plan.min_replicas}),
       loop_(loop),
+      access_(plan.access),
+      warn_(std::move(warn)),
       sentinels_(plan.sentinels),
       name_(plan.master),
       problems_(plan.sentinels.size()) {
@@ -64,6 +66,8 @@ void Sentinel::learn(const Endpoint& master, std::uint64_t epoch) {
     if (master == master_) return;
     master_ = master;
   }
+  if (const auto risk = readable_password({master}, access_, "rediss+sentinel"))
+    warn_of({*risk}, server()->name(), warn_);
   server()->redirect(master);
 }
 

@@ -36,6 +36,8 @@ class Sentinel final : public OneServer {
   void note(std::size_t sentinel, const Error& problem);
 
   Loop& loop_;
+  const Access access_;
+  const WarnSink warn_;
   const std::vector<Endpoint> sentinels_;
   const std::string name_;
   mutable std::mutex mutex_;

@@ -70,14 +70,6 @@ BEGIN
   RETURN false;
 END $$;
 
--- This session is the one that the caller takes it for: no pooler has put another in its place.
-CREATE OR REPLACE FUNCTION interlock.lock_enter(backend int) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-  IF backend <> pg_backend_pid() THEN
-    RAISE EXCEPTION USING ERRCODE = 'IL003', MESSAGE = 'another session';
-  END IF;
-END $$;
-
 -- This owner's holds on other sessions that live.
 CREATE OR REPLACE FUNCTION interlock.lock_elsewhere(by_owner uuid, ids bigint[], own bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$
@@ -90,14 +82,14 @@ END $$;
 -- counted, and nobody can see the count: so each is given back altogether, and taken again as often as
 -- rows tell of it. Nobody gets in between, as it is the transaction's meanwhile.
 CREATE OR REPLACE FUNCTION interlock.lock_settle(backend int, own bigint) RETURNS int
-LANGUAGE plpgsql {own_path} AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
   l record;
   ours bigint[];
   rows bigint;
   given_back int := 0;
 BEGIN
-  PERFORM interlock.lock_enter(backend);
+  {enter}
   SELECT coalesce(array_agg(DISTINCT id), '{}') INTO ours FROM interlock.lock_session(backend);
   PERFORM interlock.guard(ours);
   FOR l IN SELECT * FROM interlock.lock_session(backend) WHERE id = ANY (ours) LOOP
@@ -117,14 +109,14 @@ END $$;
 
 -- What pg_stat_activity shows of this session.
 CREATE OR REPLACE FUNCTION interlock.lock_title(backend int, own bigint, title text) RETURNS void
-LANGUAGE plpgsql {own_path} AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
   IF backend = pg_backend_pid() THEN PERFORM set_config('application_name', title, false); END IF;
 END $$;
 
 -- Ends another session, by its home.
 CREATE OR REPLACE FUNCTION interlock.lock_terminate(backend int, own bigint, home bigint) RETURNS void
-LANGUAGE plpgsql {own_path} AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
   IF backend = pg_backend_pid() THEN PERFORM pg_terminate_backend(interlock.lock_backend(home)); END IF;
 END $$;
@@ -140,12 +132,12 @@ $$;
 -- A hold of this session whose time has come by its client's clock. Answers how many microseconds are
 -- left, if it was renewed by another client meanwhile; 0: it is over.
 CREATE OR REPLACE FUNCTION interlock.lock_expire(backend int, own bigint, by_owner uuid, ids bigint[])
-RETURNS bigint LANGUAGE plpgsql {own_path} AS $$
+RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   h interlock.locks;
   remaining bigint := 0;
 BEGIN
-  PERFORM interlock.lock_enter(backend);
+  {enter}
   PERFORM interlock.guard(ids);
   FOR h IN SELECT * FROM interlock.locks WHERE owner = by_owner AND line = 0 AND home = own LOOP
     remaining := greatest(remaining, (extract(epoch FROM h.expires - clock_timestamp()) * 1000000)::bigint);
@@ -161,7 +153,7 @@ END $$;
 
 -- Rows that mean nothing any more, of names that nobody has asked for since. Some at a time, and none that
 -- anybody is at.
-CREATE OR REPLACE FUNCTION interlock.tidy() RETURNS void LANGUAGE plpgsql {own_path} AS $$
+CREATE OR REPLACE FUNCTION interlock.tidy() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM interlock.leases WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM interlock.leases WHERE expires < clock_timestamp() - interval '1 minute'
@@ -180,7 +172,7 @@ END $$;
 -- The first one waits for the lock itself. All this for a short while only, as a statement that goes on for
 -- long keeps the server from tidying up; and with locks of the transaction, which are gone when that fails.
 CREATE OR REPLACE FUNCTION interlock.lock_wait(backend int, own bigint, {acquire_parameters})
-RETURNS text LANGUAGE plpgsql {own_path} SET lock_timeout = '{block_ms} ms' AS $$
+RETURNS text LANGUAGE plpgsql SET lock_timeout = '{block_ms} ms' AS $$
 DECLARE
   of_id bigint := ids[1];
   me interlock.locks;
@@ -189,7 +181,7 @@ DECLARE
   waited bigint;
   answer text := '';
 BEGIN
-  PERFORM interlock.lock_enter(backend);
+  {enter}
   SELECT * INTO me FROM interlock.locks WHERE owner = by_owner AND id = of_id AND line = 2 AND home = own;
   IF NOT FOUND THEN RETURN ''; END IF;
   BEGIN

@@ -156,7 +156,7 @@ END $$;
 --   granted FENCE...      queued PLACE MICROSECONDS      busy      lost
 --   wrong PART MODE CAPACITY LABEL      other PART PID HOST
 CREATE OR REPLACE FUNCTION interlock.{kind}_acquire({session_parameters} {acquire_parameters})
-RETURNS text LANGUAGE plpgsql {own_path} AS $$
+RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   n int := cardinality(ids);
   none CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
@@ -372,7 +372,7 @@ END $$;
 -- acquire, for one exclusive lock and nothing special about it: free, its turn, behind one holder, or in the
 -- line behind it. What is not that simple goes the long way.
 CREATE OR REPLACE FUNCTION interlock.{kind}_acquire_one({session_parameters} {acquire_parameters})
-RETURNS text LANGUAGE plpgsql {own_path} AS $$
+RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   of_id bigint := ids[1];
   at timestamptz;
@@ -474,7 +474,7 @@ END $$;
 CREATE OR REPLACE FUNCTION interlock.{kind}_renew({session_parameters}
   by_owner uuid, ids bigint[], ttl_us bigint, of_identity text, of_label text, of_host text,
   of_pid bigint, of_tied boolean)
-RETURNS text LANGUAGE plpgsql {own_path} AS $$
+RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   at timestamptz;
 BEGIN
@@ -492,7 +492,7 @@ END $$;
 
 -- release: forgets this owner. Answers granted if it held all of it, queued if it waited, else lost.
 CREATE OR REPLACE FUNCTION interlock.{kind}_release({session_parameters} by_owner uuid, ids bigint[])
-RETURNS text LANGUAGE plpgsql {own_path} AS $$
+RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   r interlock.{table};
   at timestamptz;
@@ -528,7 +528,7 @@ END $$;
 
 -- release, of one exclusive lock that is held. Usually nobody waits, or one that wants it alone.
 CREATE OR REPLACE FUNCTION interlock.{kind}_release_one({session_parameters} by_owner uuid, ids bigint[])
-RETURNS text LANGUAGE plpgsql {own_path} AS $$
+RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   of_id bigint := ids[1];
   at timestamptz;
@@ -554,7 +554,7 @@ END $$;
 CREATE OR REPLACE FUNCTION interlock.{kind}_inspect({session_parameters} ids bigint[], beginning text)
 RETURNS TABLE (resource text, line smallint, owner uuid, mode text, slots bigint, capacity bigint,
   ancestor boolean, priority bigint, fence bigint, age_us bigint, left_us bigint, identity text,
-  label text, host text, pid bigint, tied boolean) LANGUAGE plpgsql {own_path} AS $$
+  label text, host text, pid bigint, tied boolean) LANGUAGE plpgsql AS $$
 DECLARE
   at timestamptz := clock_timestamp();
 BEGIN

@@ -2,10 +2,19 @@
 -- the search path pg_catalog, pg_temp.
 
 DO $$
+DECLARE
+  other oid;
 BEGIN
   PERFORM pg_advisory_xact_lock({schema_lock});
   -- CREATE SCHEMA IF NOT EXISTS needs the right to create even if the schema exists.
-  IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'interlock') THEN CREATE SCHEMA interlock; END IF;
+  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'interlock') THEN RETURN; END IF;
+  CREATE SCHEMA interlock;
+  -- Default privileges may give others the right to create in it.
+  FOR other IN SELECT grantee FROM pg_namespace, aclexplode(nspacl)
+               WHERE nspname = 'interlock' AND privilege_type = 'CREATE' AND grantee <> nspowner LOOP
+    EXECUTE format('REVOKE CREATE ON SCHEMA interlock FROM %s',
+                   CASE WHEN other = 0 THEN 'PUBLIC' ELSE other::regrole::text END);
+  END LOOP;
 END $$;
 
 {trust}-- Whoever runs this: all of it belongs to the schema's owner.
@@ -56,12 +65,25 @@ CREATE INDEX IF NOT EXISTS leases_in_line ON interlock.leases (id, line, rank, n
 CREATE UNLOGGED TABLE IF NOT EXISTS interlock.locks (LIKE interlock.leases INCLUDING ALL)
   WITH (fillfactor = 50);
 
+-- Default privileges may let others set triggers, whose code would run with the rights of all who lock.
+DO $$
+DECLARE
+  other oid;
+BEGIN
+  FOR other IN SELECT DISTINCT grantee FROM pg_class, aclexplode(relacl)
+               WHERE relnamespace = 'interlock'::regnamespace AND privilege_type IN ('TRIGGER', 'REFERENCES')
+                 AND grantee <> relowner LOOP
+    EXECUTE format('REVOKE TRIGGER, REFERENCES ON ALL TABLES IN SCHEMA interlock FROM %s',
+                   CASE WHEN other = 0 THEN 'PUBLIC' ELSE other::regrole::text END);
+  END LOOP;
+END $$;
+
 -- 64 bits as a key of the other kind of advisory locks, which are no user's: they guard rows while
 -- they are changed, and show that a session lives.
 CREATE OR REPLACE FUNCTION interlock.high(number bigint) RETURNS int LANGUAGE sql IMMUTABLE
-AS 'SELECT (number >> 32)::int';
+RETURN (number >> 32)::int;
 CREATE OR REPLACE FUNCTION interlock.low(number bigint) RETURNS int LANGUAGE sql IMMUTABLE
-AS 'SELECT ((number << 32) >> 32)::int';
+RETURN ((number << 32) >> 32)::int;
 
 -- The rows of these resources are ours until the transaction ends. In order, so that no two wait for
 -- each other.
