@@ -55,8 +55,8 @@ Examples:
   interlock who nightly                       who is in the way?
   token=$(interlock acquire deploy --ttl 10m) … interlock release "$token"
 
-The store: --url URL, else "url" in the settings file (--config, $INTERLOCK_CONFIG, ./interlock.json),
-else $INTERLOCK_URL, else a directory of yours on this machine. See: interlock config
+The store: --url URL, else "url" in --config FILE, else $INTERLOCK_URL, else "url" in the settings file
+($INTERLOCK_CONFIG, ./interlock.json), else a directory of yours on this machine. See: interlock config
 More: interlock COMMAND --help, man interlock
 )";
 

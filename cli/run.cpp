@@ -103,15 +103,16 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
     variables.insert(variables.end(), secrets.begin(), secrets.end());
     withheld = withheld || !secrets.empty() || has_secret(store);
   }
-  // A settings file would go before INTERLOCK_URL.
+  // The command finds the same store, in whatever directory it works.
+  const bool by_file =
+      wanted.common.settings.explain().front().origin == interlock::SettingOrigin::file;
   if (withheld || !url.empty()) {
     variables.push_back("INTERLOCK_URL=" +
                         (withheld ? std::string(interlock::detail::kWithheldStore) : url));
-    variables.emplace_back("INTERLOCK_CONFIG=/dev/null");
-  } else if (!file.empty()) {
-    variables.push_back("INTERLOCK_CONFIG=" +
-                        file.string());  // wherever the command goes from here
+  } else if (by_file) {
+    variables.emplace_back("INTERLOCK_URL");  // it would go before the file
   }
+  if (!file.empty()) variables.push_back("INTERLOCK_CONFIG=" + file.string());
   return variables;
 }
 

@@ -36,7 +36,7 @@ struct RedisPresets {
   std::string password{};
 };
 
-/// What the program itself decides. It goes before the file and the environment.
+/// What the program itself decides. It goes before the environment and the usual settings file.
 struct Presets {
   /// The settings file, instead of $INTERLOCK_CONFIG and ./interlock.json. It has to be there;
   /// "/dev/null": none.
@@ -89,8 +89,9 @@ std::string_view nearest(std::string_view word, const std::vector<std::string_vi
 
 }  // namespace detail
 
-/// All settings, put together. First the program (Presets), then the settings file, then the
-/// environment, then the default: for each setting, the first one that names it decides.
+/// All settings, put together. For each setting, the first of these that names it decides: the program
+/// (Presets, and the file that they name), INTERLOCK_URL, the settings file, the variables that other
+/// programs read as well (LOCKING_BACKEND, REDIS_HOST, …), the default.
 ///
 ///     const auto settings = Config::load();
 ///     const auto locks = connect(settings);
@@ -131,7 +132,9 @@ class Config {
  private:
   void take_presets(const Presets& presets);
   void take_file(const std::filesystem::path& path, bool found_here);
-  void take_environment();
+  void take_own_variable();
+  void take_usual_file();
+  void take_shared_variables();
 
   detail::Sourced<std::string> url_{};
   detail::Sourced<bool> distributed_{.value = true};

@@ -170,16 +170,20 @@ std::string_view to_string(SettingOrigin origin) noexcept {
 Config Config::load(const Presets& presets) {
   Config config;
   config.take_presets(presets);
-  if (presets.file) {
-    config.take_file(*presets.file, false);
-  } else if (const auto named = variable("INTERLOCK_CONFIG"); !named.empty()) {
-    config.take_file(named, false);
-  } else if (std::error_code ignored;
-             std::filesystem::exists(std::filesystem::symlink_status(kFileHere, ignored))) {
-    config.take_file(kFileHere, true);
-  }
-  config.take_environment();
+  if (presets.file) config.take_file(*presets.file, false);
+  config.take_own_variable();
+  if (!presets.file) config.take_usual_file();
+  config.take_shared_variables();
   return config;
+}
+
+void Config::take_usual_file() {
+  std::error_code ignored;
+  if (const auto named = variable("INTERLOCK_CONFIG"); !named.empty()) {
+    take_file(named, false);
+  } else if (std::filesystem::exists(std::filesystem::symlink_status(kFileHere, ignored))) {
+    take_file(kFileHere, true);
+  }
 }
 
 void Config::take_presets(const Presets& presets) {
@@ -238,13 +242,17 @@ void Config::take_file(const std::filesystem::path& path, bool found_here) {
   file_ = std::filesystem::absolute(path);
 }
 
-void Config::take_environment() {
-  if (url_.origin != SettingOrigin::standard)
-    return;  // a variable that does not count can't be wrong
-  if (auto url = variable("INTERLOCK_URL"); !url.empty()) {
-    reading("INTERLOCK_URL", [&] { return checked_url(url); });
-    return url_.offer(std::move(url), SettingOrigin::environment, "INTERLOCK_URL");
-  }
+// A variable that does not count can't be wrong.
+void Config::take_own_variable() {
+  auto url = variable("INTERLOCK_URL");
+  if (url.empty() || url_.origin != SettingOrigin::standard) return;
+  reading("INTERLOCK_URL", [&] { return checked_url(url); });
+  url_.offer(std::move(url), SettingOrigin::environment, "INTERLOCK_URL");
+}
+
+// Other programs read these, too, so they say less than a settings file.
+void Config::take_shared_variables() {
+  if (url_.origin != SettingOrigin::standard) return;
   std::string variables;
   if (const auto backend = variable("LOCKING_BACKEND"); !backend.empty()) {
     variables = "LOCKING_BACKEND";

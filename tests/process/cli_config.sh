@@ -24,14 +24,11 @@ check grep -Eq '^ttl +30s +default$' out
 check grep -Eq '^maxWait +- +default$' out
 refute grep -q $'\033' out
 
-it "asks --url, then the file, then the environment, then the default"
+it "asks --url, --config, INTERLOCK_URL, the usual file, shared variables, then the default"
 export REDIS_HOST=redis.internal REDIS_DB=3
 same "$(setting url)" "redis://redis.internal/3|REDIS_HOST, REDIS_DB"
 export LOCKING_BACKEND=file
 same "$(setting url)" "$default_url|LOCKING_BACKEND"
-export INTERLOCK_URL="file://$work/by-variable"
-same "$(setting url)" "file://$work/by-variable|INTERLOCK_URL"
-contains "$(uses)" "$work/by-variable"
 printf '{\n  "url": "file://%s/by-file"\n}\n' "$work" >interlock.json
 same "$(setting url)" "file://$work/by-file|$here/interlock.json:2"
 contains "$(uses)" "$work/by-file"
@@ -41,7 +38,16 @@ same "$(INTERLOCK_CONFIG=missing.json setting url --config other.json)" "file://
 contains "$(uses --config other.json)" "$work/by-other-file"
 same "$(setting url --url "file://$work/by-option")" "file://$work/by-option|--url"
 contains "$(uses --url "file://$work/by-option")" "$work/by-option"
+export INTERLOCK_URL="file://$work/by-variable"
+same "$(setting url)" "file://$work/by-variable|INTERLOCK_URL"
+contains "$(uses)" "$work/by-variable"
+same "$(INTERLOCK_CONFIG=other.json setting url)" "file://$work/by-variable|INTERLOCK_URL"
 same "$(INTERLOCK_CONFIG=/dev/null setting url)" "file://$work/by-variable|INTERLOCK_URL"
+same "$(setting url --config other.json)" "file://$work/by-other-file|$here/other.json:1"
+same "$(setting url --url "file://$work/by-option")" "file://$work/by-option|--url"
+inner='"$INTERLOCK" config --json | grep -o "\"where\":\"[^\"]*\"" | head -1'
+expect 0 "$INTERLOCK" run --config other.json a -- sh -c "$inner"
+contains "$out" "$here/other.json:1"
 unset REDIS_HOST REDIS_DB LOCKING_BACKEND INTERLOCK_URL
 
 it "a command of run finds the same store, wherever it goes"

@@ -66,20 +66,27 @@ class Warnings final : public Observer {
   std::vector<std::string> texts_;
 };
 
-TEST_F(Settings, CodeGoesBeforeTheFileTheFileBeforeTheEnvironmentAndThatBeforeTheDefault) {
+TEST_F(Settings, TheProgramThenInterlockUrlThenTheFileThenSharedVariablesThenTheDefault) {
   EXPECT_EQ(Config::load().url(), "");
   EXPECT_EQ(explained(Config::load(), "url").origin, SettingOrigin::standard);
 
-  around_.set("INTERLOCK_URL", "memory:from-environment");
-  EXPECT_EQ(Config::load().url(), "memory:from-environment");
-  EXPECT_EQ(explained(Config::load(), "url").where, "INTERLOCK_URL");
+  around_.set("REDIS_HOST", "redis.internal");
+  EXPECT_EQ(Config::load().url(), "redis://redis.internal");
 
   const auto file = around_.write("interlock.json", R"({"url": "memory:from-file", "ttl": "7s"})");
   EXPECT_EQ(Config::load().url(), "memory:from-file");
   EXPECT_EQ(explained(Config::load(), "url").origin, SettingOrigin::file);
   EXPECT_EQ(explained(Config::load(), "url").where, file.string() + ":1");
 
-  const auto config = Config::load({.url = "memory:from-code"});
+  around_.set("INTERLOCK_URL", "memory:from-environment");
+  EXPECT_EQ(Config::load().url(), "memory:from-environment");
+  EXPECT_EQ(explained(Config::load(), "url").where, "INTERLOCK_URL");
+  EXPECT_EQ(Config::load().options().ttl, 7s) << "what it leaves open, the file decides";
+  EXPECT_EQ(Config::load({.file = file}).url(), "memory:from-file") << "the program named it";
+  around_.set("INTERLOCK_CONFIG", file);
+  EXPECT_EQ(Config::load().url(), "memory:from-environment");
+
+  const auto config = Config::load({.url = "memory:from-code", .file = file});
   EXPECT_EQ(config.url(), "memory:from-code");
   EXPECT_EQ(explained(config, "url").origin, SettingOrigin::code);
   EXPECT_EQ(config.options().ttl, 7s) << "what the program leaves open, the file decides";
