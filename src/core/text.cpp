@@ -67,27 +67,6 @@ std::string printable(std::string_view text, std::size_t most) {
   return out;
 }
 
-std::string without_secret(std::string_view text, std::string_view secret) {
-  if (secret.empty()) return std::string(text);
-  const auto in_word = [&](std::size_t at) {
-    if (at >= text.size()) return false;  // also before the first
-    const char c = text[at];
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  };
-  std::string out;
-  std::size_t done = 0;
-  for (auto at = text.find(secret); at != std::string_view::npos; at = text.find(secret, at)) {
-    const auto end = at + secret.size();
-    if (secret.size() < 4 && (in_word(at - 1) || in_word(end))) {
-      ++at;
-      continue;
-    }
-    out.append(text.substr(done, at - done)).append("***");
-    at = done = end;
-  }
-  return out.append(text.substr(done));
-}
-
 std::string percent_encode(std::string_view text) {
   std::string out;
   for (const char c : text) {

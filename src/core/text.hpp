@@ -13,10 +13,6 @@ bool is_plain_utf8(std::string_view text) noexcept;
 /// For error texts: control characters and broken bytes as \xNN, cut to `most` bytes.
 std::string printable(std::string_view text, std::size_t most);
 
-/// What a server said, without this secret. One of less than four letters is looked for as a word of
-/// its own only: it would be found in all kinds of words, which then say what it is.
-std::string without_secret(std::string_view text, std::string_view secret);
-
 /// Everything but letters, digits and "-._~" as %NN.
 std::string percent_encode(std::string_view text);
 /// Nothing if a % is not followed by two hexadecimal digits.

@@ -12,6 +12,7 @@
 #include <array>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <mutex>
 #include <stdexcept>
@@ -28,13 +29,17 @@ namespace interlock::servers {
 
 /// Listens on a free loopback port. On each connection it answers the first message with the first
 /// answer, and so on. The last answer is followed by `more`, again and again, as fast as the client
-/// takes it, until the client hangs up.
+/// takes it, until the client hangs up. Without `more`, the server hangs up itself.
 class EndlessServer {
  public:
-  EndlessServer(std::vector<std::string> answers, const std::string& more)
-      : answers_(std::move(answers)) {
+  /// `end_of`: where the first message ends in these bytes; 0: it is not complete. Without it, what comes at once is one.
+  using EndOf = std::function<std::size_t(std::string_view)>;
+  EndlessServer(
+      std::vector<std::string> answers, const std::string& more,
+      EndOf end_of = [](std::string_view bytes) { return bytes.size(); })
+      : answers_(std::move(answers)), end_of_(std::move(end_of)) {
     constexpr std::size_t kAtOnce = std::size_t{1} << 20U;
-    while (more_.size() < kAtOnce) more_ += more;
+    while (!more.empty() && more_.size() < kAtOnce) more_ += more;
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -80,12 +85,21 @@ class EndlessServer {
   }
 
   void serve(int client) const {
-    std::array<char, 65536> message{};
+    std::array<char, 65536> bytes{};
+    std::string message;
     for (const auto& answer : answers_) {
-      if (::recv(client, message.data(), message.size(), 0) <= 0 || !send(client, answer)) return;
+      std::size_t length = 0;
+      while ((length = message.empty() ? 0 : end_of_(message)) == 0) {
+        const auto got = ::recv(client, bytes.data(), bytes.size(), 0);
+        if (got <= 0) return;
+        message.append(bytes.data(), static_cast<std::size_t>(got));
+      }
+      message.erase(0, length);
+      if (!send(client, answer)) return;
     }
-    while (send(client, more_)) {
+    while (!more_.empty() && send(client, more_)) {
     }
+    ::shutdown(client, SHUT_RDWR);
   }
 
   static bool send(int client, std::string_view bytes) {
@@ -98,6 +112,7 @@ class EndlessServer {
   }
 
   const std::vector<std::string> answers_;
+  const EndOf end_of_;
   std::string more_;
   int listener_ = -1;
   int port_ = 0;
@@ -144,6 +159,23 @@ inline Usage measure(std::vector<std::string> words) {
           .peak_mebibytes = static_cast<std::size_t>(usage.ru_maxrss) / 1024,
           .output = {std::istreambuf_iterator<char>(file), {}}};
 }
+
+/// A password that a URL has to encode, and what a server may make of it.
+struct Repeated {
+  static constexpr auto kPassword = "hush/hush w%rd";
+  static constexpr auto kEncoded = "hush%2Fhush%20w%25rd";
+
+  /// In all spellings.
+  static std::string text() {
+    return std::string("'") + kPassword + "' " + kEncoded + " hush%2fhush+w%25rd is wrong";
+  }
+  /// Expected: an error that repeats the rest, in a log of everything.
+  static void expect_hidden(const Usage& usage) {
+    EXPECT_GT(usage.status, 0) << usage.output;
+    EXPECT_EQ(usage.output.find("hush"), std::string::npos) << usage.output;
+    EXPECT_NE(usage.output.find("'***' *** *** is wrong"), std::string::npos) << usage.output;
+  }
+};
 
 /// Expected of a command that waits for a second: an error that names the server, in time, and hardly any memory.
 inline void expect_refused(const Usage& usage, const std::string& address) {

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "core/secrets.hpp"
 #include "core/text.hpp"
 #include "core/token.hpp"
 #include "interlock/interlock.hpp"
@@ -144,12 +145,22 @@ TEST(Urls, ThatMakeSenseAreShown) {
 }
 
 TEST(Secrets, AreTakenOutOfWhatAServerSays) {
-  EXPECT_EQ(without_secret("wrong: s3cret, xs3crety", "s3cret"), "wrong: ***, x***y");
-  EXPECT_EQ(without_secret("invalid username-password pair", "p"),
-            "invalid username-password pair");
-  EXPECT_EQ(without_secret("no command 'p' p", "p"), "no command '***' ***");
-  EXPECT_EQ(without_secret("ppp", "p"), "ppp");
-  EXPECT_EQ(without_secret("nothing", ""), "nothing");
+  EXPECT_EQ(core::Secrets{"s3cret"}.hide("wrong: s3cret, xs3crety"), "wrong: ***, x***y");
+  const core::Secrets letter{"p"};
+  EXPECT_EQ(letter.hide("invalid username-password pair"), "invalid username-password pair");
+  EXPECT_EQ(letter.hide("no command 'p' p"), "no command '***' ***");
+  EXPECT_EQ(letter.hide("ppp"), "ppp");
+  EXPECT_EQ(core::Secrets{}.hide("nothing"), "nothing");
+  EXPECT_EQ(core::Secrets{""}.hide("nothing"), "nothing");
+  EXPECT_EQ((core::Secrets{"inner", "the inner one"}.hide("the inner one, inner")), "***, ***");
+}
+
+TEST(Secrets, AreTakenOutInEverySpellingOfAUrl) {
+  const core::Secrets secrets{"a/b c%ü"};
+  for (const char* text : {"a/b c%ü", "a%2Fb%20c%25%c3%bc", "a%2fb+c%25ü", "%61/b c%25ü"})
+    EXPECT_EQ(secrets.hide(std::string("no: ") + text + "!"), "no: ***!") << text;
+  for (const char* text : {"a/b", "a%2", "a%2fb c%", "%", "a/b_c%ü"})
+    EXPECT_EQ(secrets.hide(text), text);
 }
 
 TEST(Urls, AreTakenApartAndNeverShowPasswords) {

@@ -265,6 +265,22 @@ TEST_F(TracingTest, ACollectorThatIsNotThereCostsNothingButTheSpans) {
   EXPECT_EQ(traces->last_error().find("secret"), std::string::npos) << traces->last_error();
 }
 
+// Whatever words there are in an error: those of a header are secret.
+TEST_F(TracingTest, AHeaderIsNotShown) {
+  const auto nobody = "http://127.0.0.1:" + std::to_string(servers::free_port());
+  for (const std::string value : {"Failed to connect", "Bearer Failed to connect"}) {
+    const auto traces =
+        std::make_shared<Tracing>(TracingOptions{.endpoint = nobody,
+                                                 .headers = {{"authorization", value}},
+                                                 .interval = 1ms,
+                                                 .linger = 10ms});
+    { auto lease = Mutex(client(traces), "k").acquire(); }
+    ASSERT_TRUE(eventually([&] { return !traces->last_error().empty(); }));
+    EXPECT_NE(traces->last_error().find("did not answer: ***"), std::string::npos)
+        << traces->last_error();
+  }
+}
+
 TEST_F(TracingTest, TheEnvironmentSaysWhereToAndWithWhichHeaders) {
   ::setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url().c_str(), 1);
   ::setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b, x-team=locks,nonsense", 1);

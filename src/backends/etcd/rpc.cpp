@@ -18,6 +18,8 @@
 #include "core/contain.hpp"
 #include "core/process.hpp"
 #include "core/quiet_thread.hpp"
+#include "core/secrets.hpp"
+#include "core/text.hpp"
 #include "interlock/duration.hpp"
 
 namespace interlock::etcd {
@@ -74,6 +76,8 @@ constexpr Duration kSlowCalls = std::chrono::milliseconds(5);
 constexpr Duration kLeastPatience = std::chrono::milliseconds(300);
 // So often a call is sent once more if the connection ends beneath it.
 constexpr std::size_t kReconnects = 2;
+// Of what a server says, for people.
+constexpr std::size_t kLongestLine = 1000;
 
 std::chrono::system_clock::time_point wall(TimePoint time) {
   const auto left = std::min<Duration>(time - BootClock::now(), std::chrono::hours(24));
@@ -93,6 +97,11 @@ bool too_long(const grpc::Status& status) {
 bool wants_new_token(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
          says(status, "revision of auth store is old");
+}
+
+// With other characters in a header, gRPC ends the process.
+bool can_be_sent(const std::string& token) {
+  return std::all_of(token.begin(), token.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 // Everything after this relies on an answer to each operation, of its kind.
@@ -136,11 +145,13 @@ bool try_elsewhere(const grpc::Status& status) {
   }
 }
 
-Failure failure(const grpc::Status& status, const std::string& node, bool maybe_done) {
+Failure failure(const grpc::Status& status, const std::string& node, bool maybe_done,
+                const core::Secrets& secrets) {
+  const auto said = printable(secrets.hide(status.error_message()), kLongestLine);
   const auto make = [&](Failure::Kind kind, Errc code, const std::string& advice) {
     // Without a connection it is gRPC that speaks.
     const bool connected = status.error_code() != grpc::StatusCode::UNAVAILABLE;
-    auto text = (connected ? "etcd says: " : "no connection: ") + status.error_message();
+    auto text = (connected ? "etcd says: " : "no connection: ") + said;
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) text = "no answer in time";
     return Failure{
         kind, Error(code, text + advice, {.resource = {}, .node = node, .maybe_held = maybe_done})};
@@ -302,8 +313,11 @@ class Rpc::Impl {
     const std::lock_guard lock(mutex_);
     return token_;
   }
-  void prepare(grpc::ClientContext& context) {
-    if (auto text = token(); !text.empty()) context.AddMetadata("token", text);
+  /// Returns the token that goes along.
+  std::string prepare(grpc::ClientContext& context) {
+    auto text = token();
+    if (!text.empty()) context.AddMetadata("token", text);
+    return text;
   }
 
   template <class Request, class Response>
@@ -320,9 +334,18 @@ class Rpc::Impl {
       if (outcome.failure)
         return job->then({.failure = outcome.failure, .response = {}, .repeated = job->repeated},
                          call);
+      const auto& token = outcome.response.token();
+      if (!can_be_sent(token)) {
+        return job->then({.failure = failure({grpc::StatusCode::UNAUTHENTICATED,
+                                              "a token that can't be sent back; is this etcd?"},
+                                             settings_.where(), job->repeated, {}),
+                          .response = {},
+                          .repeated = job->repeated},
+                         call);
+      }
       {
         const std::lock_guard lock(mutex_);
-        token_ = outcome.response.token();
+        token_ = token;
       }
       attempt(job);
     };
@@ -337,7 +360,7 @@ class Rpc::Impl {
   void attempt(std::shared_ptr<Job<Request, Response>> job);
   template <class Request, class Response>
   void answered(std::shared_ptr<Job<Request, Response>> job, std::size_t member,
-                grpc::Status status, Response response);
+                grpc::Status status, Response response, const std::string& token);
 
   /// A connection ended, as etcd ends one now and then, and not for want of a server.
   [[nodiscard]] bool opens_again(std::size_t member, const grpc::Status& status) {
@@ -417,7 +440,7 @@ class Rpc::Impl::Unary final : public Step {
  public:
   Unary(Impl& impl, std::shared_ptr<Job<Request, Response>> job, std::size_t member)
       : impl_(impl), job_(std::move(job)), member_(member) {
-    impl_.prepare(context_);
+    token_ = impl_.prepare(context_);
     context_.set_deadline(wall(deadline()));
     const std::lock_guard lock(impl_.mutex_);
     impl_.calls_.insert(&context_);
@@ -439,7 +462,7 @@ class Rpc::Impl::Unary final : public Step {
   void done(bool understood) override {
     if (status_.ok() && !understood)
       status_ = {grpc::StatusCode::INTERNAL, "its answer makes no sense, or is too long"};
-    impl_.answered(std::move(job_), member_, status_, std::move(response_));
+    impl_.answered(std::move(job_), member_, status_, std::move(response_), token_);
   }
   void left_alone() { job_->call.caller_waits = false; }
 
@@ -455,6 +478,7 @@ class Rpc::Impl::Unary final : public Step {
   Impl& impl_;
   std::shared_ptr<Job<Request, Response>> job_;
   const std::size_t member_;
+  std::string token_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> reader_;
   Response response_;
@@ -494,7 +518,7 @@ void Rpc::Impl::attempt(std::shared_ptr<Job<Request, Response>> job) {
 
 template <class Request, class Response>
 void Rpc::Impl::answered(std::shared_ptr<Job<Request, Response>> job, std::size_t member,
-                         grpc::Status status, Response response) {
+                         grpc::Status status, Response response, const std::string& token) {
   if (status.ok() && !fits(job->request, response))
     status = {grpc::StatusCode::INTERNAL, "its answer does not fit what was asked"};
   if (status.ok()) {
@@ -513,11 +537,11 @@ void Rpc::Impl::answered(std::shared_ptr<Job<Request, Response>> job, std::size_
     if (++job->tries < most && BootClock::now() < job->call.deadline && !stopping_)
       return attempt(std::move(job));
   }
-  job->then(
-      {.failure = failure(status, settings_.where(settings_.endpoints[member]), job->repeated),
-       .response = {},
-       .repeated = job->repeated},
-      job->call);
+  job->then({.failure = failure(status, settings_.where(settings_.endpoints[member]), job->repeated,
+                                {settings_.password, token}),
+             .response = {},
+             .repeated = job->repeated},
+            job->call);
 }
 
 /// One stream. Each of its steps is begun under the lock of Impl and ends on the background thread.

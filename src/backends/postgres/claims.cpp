@@ -181,14 +181,13 @@ Answer answer_of(std::string_view words, const Claim& claim, const std::string& 
 }  // namespace
 
 Answer to_answer(const Outcome& outcome, const Claim& claim, const std::string& node) {
-  if (!outcome.result) return Answer::failed(*outcome.failure);
-  if (is_error(*outcome.result))
-    return Answer::failed(to_error(*outcome.result, node, names_of(claim)));
+  if (outcome.failure) return Answer::failed(*outcome.failure);
+  if (outcome.refusal) return Answer::failed(to_error(*outcome.refusal, node, names_of(claim)));
   return answer_of(words_of(outcome), claim, node);
 }
 
 Waited to_waited(const Outcome& outcome, const Claim& claim, const std::string& node) {
-  if (!outcome.result || is_error(*outcome.result)) return {};
+  if (!outcome.result) return {};
   auto words = words_of(outcome);
   if (words.empty()) return {};
   const auto time = microseconds(number(next_word(words)));
@@ -197,8 +196,8 @@ Waited to_waited(const Outcome& outcome, const Claim& claim, const std::string& 
 
 Snapshot to_snapshot(const Outcome& outcome, const std::string& prefix, const std::string& node) {
   Snapshot snapshot;
-  if (!outcome.result || is_error(*outcome.result)) {
-    snapshot.why = outcome.result ? to_error(*outcome.result, node) : *outcome.failure;
+  if (!outcome.result) {
+    snapshot.why = outcome.refusal ? to_error(*outcome.refusal, node) : *outcome.failure;
     return snapshot;
   }
   const auto& rows = *outcome.result;

@@ -15,12 +15,6 @@ constexpr int kWorthSleeping = 10;  // milliseconds
 
 Error unreachable(const std::string& what) { return {Errc::unreachable, what}; }
 
-// The first line of what went wrong with the connection.
-std::string said(PGconn* connection) {
-  const std::string_view text = PQerrorMessage(connection);
-  return std::string(text.substr(0, std::min(text.find('\n'), text.size())));
-}
-
 void finish(Request& request, Outcome outcome, Finished& finished) {
   if (std::exchange(request.urgent, false)) ++finished.urgent;
   if (!request.done) return;
@@ -73,11 +67,12 @@ void Link::open(TimePoint now) {
   values.push_back(nullptr);
   connection_.reset(PQconnectStartParams(names.data(), values.data(), 0));
   if (!connection_) throw unreachable("no memory for a connection");
+  note_password();
   PQsetErrorVerbosity(connection_.get(), PQERRORS_VERBOSE);
   PQsetNoticeReceiver(
       connection_.get(), [](void*, const PGresult*) {}, nullptr);
   if (PQstatus(connection_.get()) == CONNECTION_BAD)
-    throw Error(connect_error(connection_.get(), plan_.name));
+    throw Error(connect_error(connection_.get(), plan_.name, secrets_));
   state_ = State::connecting;
   polling_ = PGRES_POLLING_WRITING;
   greeted_ = 0;
@@ -110,6 +105,7 @@ void Link::feed(Read read) {
 // True if libpq waits for the server.
 bool Link::poll_connecting() {
   polling_ = PQconnectPoll(connection_.get());
+  note_password();
   const int socket = PQsocket(connection_.get());
   if (relay_ && !relay_->is_behind(socket)) relay_.reset();
   const auto status = PQstatus(connection_.get());
@@ -127,7 +123,8 @@ void Link::go_on_connecting(Finished& finished) {
   } else {
     (void)poll_connecting();
   }
-  if (polling_ == PGRES_POLLING_FAILED) throw Error(connect_error(connection_.get(), plan_.name));
+  if (polling_ == PGRES_POLLING_FAILED)
+    throw Error(connect_error(connection_.get(), plan_.name, secrets_));
   if (polling_ != PGRES_POLLING_OK) return;
   if (PQsetnonblocking(connection_.get(), 1) != 0) throw unreachable("no non-blocking connection");
   state_ = State::greeting;
@@ -142,8 +139,7 @@ void Link::greet(const PGresult* answer, Finished& finished) {
                                 : std::string();
   if (!next.empty()) {
     ++greeted_;
-    if (PQsendQuery(connection_.get(), next.c_str()) == 0)
-      throw unreachable(said(connection_.get()));
+    if (PQsendQuery(connection_.get(), next.c_str()) == 0) throw broken();
     return flush();
   }
   if (PQenterPipelineMode(connection_.get()) == 0) throw unreachable("no pipeline");
@@ -164,7 +160,7 @@ void Link::take_greeting(Finished& finished) {
     bytes_ = 0;
     const auto answer = std::move(greeting_);
     if (!answer) throw unreachable("the server does not answer");
-    if (is_error(*answer)) throw Error(to_error(*answer, plan_.name));
+    if (is_error(*answer)) throw Error(to_error(to_refusal(*answer, secrets_), plan_.name));
     greet(answer.get(), finished);
     if (state_ == State::greeting) return;  // its answer is still to come
   }
@@ -227,7 +223,7 @@ bool Link::put(const Request& request) {
     good = good && PQsendQueryPrepared(connection, statement.name.c_str(), count, values.data(),
                                        nullptr, nullptr, 0) != 0;
   }
-  if (!good || PQpipelineSync(connection) == 0) throw unreachable(said(connection));
+  if (!good || PQpipelineSync(connection) == 0) throw broken();
   return prepares;
 }
 
@@ -247,7 +243,7 @@ void Link::flush() {
   bool sent = false;
   do {
     left = PQflush(connection_.get());
-    if (left < 0) throw unreachable(said(connection_.get()));
+    if (left < 0) throw broken();
     sent = relay_->send();
   } while (left > 0 && sent);
   unsent_ = !sent;
@@ -283,7 +279,7 @@ void Link::receive(Finished& finished) {
   } else {
     take_answers(finished);
   }
-  if (!good) throw unreachable(said(connection_.get()));
+  if (!good) throw broken();
   while (PGnotify* raw = PQnotifies(connection_.get())) {
     const std::unique_ptr<PGnotify, decltype(&PQfreemem)> message(raw, PQfreemem);
     if (sent_.empty()) bytes_ = 0;
@@ -298,14 +294,14 @@ void Link::take_answers(Finished& finished) {
   while (!sent_.empty() && PQisBusy(connection_.get()) == 0) {
     Result result(PQgetResult(connection_.get()));
     if (!result) {  // the end of one statement, or of all
-      if (PQstatus(connection_.get()) == CONNECTION_BAD) throw unreachable(said(connection_.get()));
+      if (PQstatus(connection_.get()) == CONNECTION_BAD) throw broken();
       if (++ends > 3) throw unreachable("the server's answers are out of order");
       continue;
     }
     ends = 0;
     // libpq's own words for a connection that is gone: nobody knows what came of it.
     if (PQresultStatus(result.get()) == PGRES_FATAL_ERROR && sql_state(*result).empty())
-      throw unreachable(said(connection_.get()));
+      throw broken();
     auto& sent = sent_.front();
     if (PQresultStatus(result.get()) != PGRES_PIPELINE_SYNC) {
       if (sent.prepares && !sent.result && is_error(*result))
@@ -314,11 +310,17 @@ void Link::take_answers(Finished& finished) {
       continue;
     }
     if (!sent.result) throw unreachable("the server's answers are out of order");
-    if (plan_.on_error && is_error(*sent.result)) {
-      finished.list.emplace_back(
-          [tell = plan_.on_error, statement = sent.request.statement] { tell(*statement); });
+    Outcome outcome{};
+    if (is_error(*sent.result)) {
+      outcome.refusal = to_refusal(*sent.result, secrets_);
+      if (plan_.on_error) {
+        finished.list.emplace_back(
+            [tell = plan_.on_error, statement = sent.request.statement] { tell(*statement); });
+      }
+    } else {
+      outcome.result = std::move(sent.result);
     }
-    finish(sent.request, {.result = std::move(sent.result), .failure = {}}, finished);
+    finish(sent.request, std::move(outcome), finished);
     sent_.pop_front();
     bytes_ = 0;
   }
@@ -327,11 +329,21 @@ void Link::take_answers(Finished& finished) {
 // Sent: the server may have done it all the same.
 Outcome Link::failure(const Error& why, bool sent) const {
   return {.result = {},
+          .refusal = {},
           .failure = Error(why.errc(), why.message(),
                            {.resource = {}, .node = plan_.name, .maybe_held = sent})};
 }
 
-void Link::drop(const Error& why, TimePoint now, Finished& finished) {
+Error Link::broken() const {
+  return unreachable(first_line(PQerrorMessage(connection_.get()), secrets_));
+}
+
+void Link::note_password() {
+  if (const char* password = PQpass(connection_.get())) secrets_.add(password);
+}
+
+void Link::drop(const Error& error, TimePoint now, Finished& finished) {
+  const auto why = secrets_.hide(error);  // also in names that the server gave
   connection_.reset();
   relay_.reset();
   greeting_.reset();

@@ -149,12 +149,17 @@ class Link final : public io::Connection {
   void take_answers(Finished& finished);
   void give_up_late(TimePoint now, Finished& finished);
   [[nodiscard]] Outcome failure(const Error& why, bool sent) const;
-  void drop(const Error& why, TimePoint now, Finished& finished);
+  /// What went wrong with the connection, in libpq's words.
+  [[nodiscard]] Error broken() const;
+  /// Each host may have a password of its own.
+  void note_password();
+  void drop(const Error& error, TimePoint now, Finished& finished);
   void plan_next();
 
   Plan plan_;
   std::optional<Relay> relay_;  ///< while libpq has an open socket; outlives libpq's goodbye
   std::unique_ptr<PGconn, FinishConnection> connection_;
+  core::Secrets secrets_;  ///< the passwords that it may have told a server
   State state_ = State::down;
   bool pooled_ = false;
   PostgresPollingStatusType polling_ = PGRES_POLLING_WRITING;

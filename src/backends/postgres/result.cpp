@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/text.hpp"
+
 namespace interlock::postgres {
 
 namespace {
@@ -12,9 +14,7 @@ constexpr auto kRights =
     "docs/postgres.md lists "
     "the rights that it takes";
 
-std::string first_line(std::string_view text) {
-  return std::string(text.substr(0, std::min(text.find('\n'), text.size())));
-}
+constexpr std::size_t kLongestLine = 1000;
 
 Error make_error(std::string_view state, const std::string& said, const std::string& node,
                  const std::string& names) {
@@ -95,22 +95,31 @@ std::string_view sql_state(const PGresult& result) {
   return state == nullptr ? std::string_view{} : state;
 }
 
-Error to_error(const PGresult& result, const std::string& node, const std::string& names) {
+std::string first_line(std::string_view text, const core::Secrets& secrets) {
+  const auto shown = secrets.hide(text);
+  return printable(std::string_view(shown).substr(0, shown.find('\n')), kLongestLine);
+}
+
+Refusal to_refusal(const PGresult& result, const core::Secrets& secrets) {
   const char* message = PQresultErrorField(&result, PG_DIAG_MESSAGE_PRIMARY);
-  return make_error(sql_state(result),
-                    first_line(message != nullptr ? message : PQresultErrorMessage(&result)), node,
-                    names);
+  return {
+      .state = std::string(sql_state(result)),
+      .said = first_line(message != nullptr ? message : PQresultErrorMessage(&result), secrets)};
+}
+
+Error to_error(const Refusal& refusal, const std::string& node, const std::string& names) {
+  return make_error(refusal.state, refusal.said, node, names);
 }
 
 // In its verbose form, an error of the server reads "FATAL:  28P01: password authentication failed".
-Error connect_error(PGconn* connection, const std::string& node) {
+Error connect_error(PGconn* connection, const std::string& node, const core::Secrets& secrets) {
   const std::string_view text = PQerrorMessage(connection);
   for (auto at = text.find(": "); at != std::string_view::npos; at = text.find(": ", at + 1)) {
     const auto begin = text.find_first_not_of(' ', at + 2);
     if (begin == std::string_view::npos) break;
     const auto state = text.substr(begin, 5);
     if (is_state(state) && text.substr(begin + 5).starts_with(": "))
-      return make_error(state, first_line(text.substr(begin + 7)), node, {});
+      return make_error(state, first_line(text.substr(begin + 7), secrets), node, {});
   }
   const Error::Where where{.resource = {}, .node = node, .maybe_held = false};
   const auto says = [&](const char* words) { return text.find(words) != std::string_view::npos; };
@@ -126,11 +135,12 @@ Error connect_error(PGconn* connection, const std::string& node) {
             "sslmode=disable if you trust the network",
             where};
   if (says("certificate") || says("root.crt"))
-    return {Errc::refused, first_line(text) + "; see sslrootcert= and sslmode=", where};
+    return {Errc::refused, first_line(text, secrets) + "; see sslrootcert= and sslmode=", where};
   const char* advice = says("session is read-only")
                            ? "; is it a standby, or is default_transaction_read_only set?"
                            : "";
-  return {Errc::unreachable, text.empty() ? "no connection" : first_line(text) + advice, where};
+  return {Errc::unreachable, text.empty() ? "no connection" : first_line(text, secrets) + advice,
+          where};
 }
 
 }  // namespace interlock::postgres

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/secrets.hpp"
 #include "interlock/error.hpp"
 
 namespace interlock::postgres {
@@ -17,10 +18,17 @@ struct ClearResult {
 };
 using Result = std::unique_ptr<PGresult, ClearResult>;
 
-/// What came of a request: rows (or a server's error), or nothing.
+/// A server's error, with nothing secret in it.
+struct Refusal {
+  std::string state{};  ///< five characters
+  std::string said{};   ///< the first line
+};
+
+/// What came of a request: one of these.
 struct Outcome {
-  Result result{};
-  std::optional<Error> failure{};  ///< why there is none
+  Result result{};                   ///< rows
+  std::optional<Refusal> refusal{};  ///< the server's error
+  std::optional<Error> failure{};    ///< why there is no answer
 };
 
 inline std::string_view text_at(const PGresult& result, int row, int column) {
@@ -35,11 +43,16 @@ inline bool is_error(const PGresult& result) {
 /// Its five characters; empty if it is no error.
 std::string_view sql_state(const PGresult& result);
 
+/// Of a result that is an error.
+Refusal to_refusal(const PGresult& result, const core::Secrets& secrets);
+/// For people: one line, not too long, nothing secret.
+std::string first_line(std::string_view text, const core::Secrets& secrets);
+
 /// A server's error in our words: what it means and what to do. `node`: who said so; `names`: the
 /// locks concerned.
-Error to_error(const PGresult& result, const std::string& node, const std::string& names = {});
+Error to_error(const Refusal& refusal, const std::string& node, const std::string& names = {});
 
 /// The same for a connection that could not be had.
-Error connect_error(PGconn* connection, const std::string& node);
+Error connect_error(PGconn* connection, const std::string& node, const core::Secrets& secrets);
 
 }  // namespace interlock::postgres

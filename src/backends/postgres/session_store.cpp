@@ -431,7 +431,7 @@ void SessionStore::expire(const Owner& owner, const std::string& ids) {
   ask(session_of(owner), SessionVerbs::get().expire, {owner.to_string(), ids}, {},
       [this, owner, sent](const Outcome& outcome) {
         auto again = BootClock::now() + kAgain;
-        if (outcome.result && !is_error(*outcome.result)) {
+        if (outcome.result) {
           const auto left =
               std::chrono::microseconds(std::stoll(std::string(text_at(*outcome.result, 0, 0))));
           if (left.count() <= 0) return forget(owner);

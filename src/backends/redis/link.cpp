@@ -152,6 +152,7 @@ void Link::receive(Finished& finished, bool soon) {
 }
 
 void Link::take(Response reply, Finished& finished) {
+  if (is_error(*reply)) hide_in_error(*reply, secrets_);
   if (!greeted_) return take_greeting(*reply, finished);
   if (sent_.empty()) {
     if (!plan_.on_push) throw Error(Errc::unreachable, "the server said something unasked");
@@ -186,8 +187,7 @@ void Link::check_greeting(const Greeting& greeting, const redisReply& reply) {
   // Without a password, what comes next is the least of the problems: such a server takes no long
   // commands and hangs up.
   if (is_error(reply) && (greeting.must || error_code(text_of(reply)) == "NOAUTH"))
-    throw to_error(without_secret(text_of(reply), plan_.access.password),  // some repeat it
-                   plan_.name);
+    throw to_error(text_of(reply), plan_.name);
   if (greeting.check) {
     if (const auto error = greeting.check(reply)) throw Error(*error);
   }
@@ -200,7 +200,7 @@ void Link::check_greeting(const Greeting& greeting, const redisReply& reply) {
 // A server that can't do it now is asked again; one that never will goes without.
 void Link::check_passing(const redisReply& reply) const {
   if (!is_error(reply)) return;
-  const auto error = to_error(without_secret(text_of(reply), plan_.access.password), plan_.name);
+  const auto error = to_error(text_of(reply), plan_.name);
   if (error.retryable()) throw Error(error);
 }
 
@@ -211,7 +211,8 @@ Outcome Link::failure(const Error& why, bool sent) const {
                            {.resource = {}, .node = plan_.name, .maybe_held = sent})};
 }
 
-void Link::drop(const Error& why, TimePoint now, Finished& finished) {
+void Link::drop(const Error& error, TimePoint now, Finished& finished) {
+  const auto why = secrets_.hide(error);  // also in names of hosts that a server gave
   socket_.reset();
   reader_.reset();
   problem_ = why.message();

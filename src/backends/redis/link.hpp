@@ -78,7 +78,7 @@ class Link final : public io::Connection {
     std::function<void(const redisReply&)> on_push{};
   };
 
-  explicit Link(Plan plan) : plan_(std::move(plan)) {}
+  explicit Link(Plan plan) : plan_(std::move(plan)), secrets_{plan_.access.password} {}
 
   void add(Request request) { waiting_.push_back(std::move(request)); }
   /// Drops the connection, if there is one, and goes on with another server.
@@ -125,10 +125,11 @@ class Link final : public io::Connection {
   void check_greeting(const Greeting& greeting, const redisReply& reply);
   void check_passing(const redisReply& reply) const;
   [[nodiscard]] Outcome failure(const Error& why, bool sent) const;
-  void drop(const Error& why, TimePoint now, Finished& finished);
+  void drop(const Error& error, TimePoint now, Finished& finished);
   void plan_next();
 
   Plan plan_;
+  const core::Secrets secrets_;
   std::optional<Socket> socket_;
   std::optional<Reader> reader_;
   bool greeted_ = false;

@@ -112,6 +112,20 @@ std::string command(std::initializer_list<std::string_view> words, const Words& 
   return bytes;
 }
 
+// It never gets longer, and a code says more than the password that looks like it.
+void hide_in_error(redisReply& error, const core::Secrets& secrets) {
+  const auto text = text_of(error);
+  const auto code = text.substr(0, std::min(text.find(' '), text.size()));
+  const bool known = code == "ASK" || code == "NOSCRIPT" || code == "ERR" ||
+                     std::any_of(kMeanings.begin(), kMeanings.end(),
+                                 [&](const Meaning& meaning) { return meaning.code == code; });
+  const auto kept = known ? code.size() : 0;
+  const auto hidden = secrets.hide(text.substr(kept)).substr(0, text.size() - kept);
+  std::copy(hidden.begin(), hidden.end(), error.str + kept);
+  error.len = kept + hidden.size();
+  error.str[error.len] = '\0';
+}
+
 std::int64_t number_of(const redisReply& reply) {
   if (reply.type == REDIS_REPLY_INTEGER) return reply.integer;
   const auto text = text_of(reply);

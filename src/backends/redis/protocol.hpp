@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/secrets.hpp"
 #include "interlock/error.hpp"
 
 namespace interlock::redis {
@@ -55,6 +56,8 @@ std::string command(std::initializer_list<std::string_view> words, const Words& 
 inline std::string_view text_of(const redisReply& reply) {
   return reply.str == nullptr ? std::string_view{} : std::string_view(reply.str, reply.len);
 }
+/// Takes what is secret out of a server's error. Its code stays.
+void hide_in_error(redisReply& error, const core::Secrets& secrets);
 inline bool is_error(const redisReply& reply) { return reply.type == REDIS_REPLY_ERROR; }
 inline std::span<redisReply* const> elements_of(const redisReply& reply) {
   if (reply.type != REDIS_REPLY_ARRAY) return {};

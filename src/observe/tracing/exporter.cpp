@@ -67,6 +67,18 @@ std::map<std::string, std::string> with_environment(std::map<std::string, std::s
   return headers;
 }
 
+// What stands in a header may let others in: all of it, or what follows a word like Bearer.
+core::Secrets secrets_of(const std::string& address,
+                         const std::map<std::string, std::string>& headers) {
+  core::Secrets secrets{Url::parse(address).password};
+  for (const auto& [name, value] : headers) {
+    secrets.add(value);
+    if (const auto space = value.find(' '); space != std::string::npos)
+      secrets.add(std::string_view(value).substr(space + 1));
+  }
+  return secrets;
+}
+
 // curl takes 0 for no limit, and the clock has an end.
 Duration within_a_day(Duration time) {
   return std::clamp<Duration>(time, std::chrono::milliseconds(1), std::chrono::hours(24));
@@ -88,7 +100,9 @@ Tracing::Exporter::Exporter(const TracingOptions& options)
       linger_(within_a_day(options.linger)),
       on_failure_(options.on_failure),
       shown_(show(address(options.endpoint))),
-      http_(address(options.endpoint), with_environment(options.headers)),
+      headers_(with_environment(options.headers)),
+      secrets_(secrets_of(address(options.endpoint), headers_)),
+      http_(address(options.endpoint), headers_),
       thread_(core::quiet_thread([this] { run(); })) {}
 
 Tracing::Exporter::~Exporter() {
@@ -199,8 +213,9 @@ bool Tracing::Exporter::send(const std::vector<observe::Span>& batch) {
            rejected == 0 ? "" : shown_ + " left out " + std::to_string(rejected) + " spans");
     return false;
   }
-  const auto why = result.status != 0 ? "answered " + std::to_string(result.status)
-                                      : "did not answer: " + printable(result.error, 256);
+  const auto why = result.status != 0
+                       ? "answered " + std::to_string(result.status)
+                       : "did not answer: " + printable(secrets_.hide(result.error), 256);
   const bool again = worth_another_try(result);
   finish(0, again ? 0 : batch.size(), shown_ + " " + why);
   return again;

@@ -5,11 +5,13 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/secrets.hpp"
 #include "interlock/tracing.hpp"
 #include "observe/tracing/http_post.hpp"
 #include "observe/tracing/span.hpp"
@@ -51,6 +53,8 @@ class Tracing::Exporter {
   const Duration linger_;
   const std::function<void(const std::string&)> on_failure_;
   const std::string shown_;  ///< the address, without secrets
+  const std::map<std::string, std::string> headers_;
+  const core::Secrets secrets_;
   observe::HttpPost http_;
 
   mutable std::mutex mutex_;
