@@ -55,6 +55,8 @@ std::string rows(const std::vector<std::string>& values) {
 const std::string kWantsPassword = message('R', number(3, 4));
 const std::string kReady = message('Z', "I");
 const std::string kWelcome = message('R', number(0, 4)) + kReady;
+// libpq asks whether it is.
+const std::string kWritable = rows({"off"}) + kReady;
 const auto kVersion = std::to_string(postgres::kSchemaVersion);
 
 struct Case {
@@ -104,10 +106,10 @@ INSTANTIATE_TEST_SUITE_P(
                   message('N', "M" + text(Repeated::text()) + '\0') + kReady,
               error("XX000") + kReady}},
         Case{"InNames",
-             {kWantsPassword, kWelcome,
+             {kWantsPassword, kWelcome, kWritable,
               rows({"1", "0", "f", "150000", "f", Repeated::text(), "db"}) + kReady}},
         Case{"ToAStatement",
-             {kWantsPassword, kWelcome,
+             {kWantsPassword, kWelcome, kWritable,
               rows({"1", kVersion, "f", "150000", "t", "me", "db"}) + kReady, rows({""}) + kReady,
               message('1', "") + message('2', "") + error("42501") + kReady}}),
     [](const auto& param) { return std::string(param.param.name); });
