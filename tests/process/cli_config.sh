@@ -37,6 +37,7 @@ same "$(INTERLOCK_CONFIG=other.json setting url)" "file://$work/by-other-file|$h
 same "$(INTERLOCK_CONFIG=missing.json setting url --config other.json)" "file://$work/by-other-file|$here/other.json:1"
 contains "$(uses --config other.json)" "$work/by-other-file"
 same "$(setting url --url "file://$work/by-option")" "file://$work/by-option|--url"
+mkdir -m 0700 by-option
 contains "$(uses --url "file://$work/by-option")" "$work/by-option"
 export INTERLOCK_URL="file://$work/by-variable"
 same "$(setting url)" "file://$work/by-variable|INTERLOCK_URL"
@@ -156,9 +157,9 @@ if unshare -rm true 2>/dev/null; then
 fi
 
 it "names a directory that can't be made, why, and what would do"
-expect 69 "$INTERLOCK" list --url file:///proc/x
+expect 69 "$INTERLOCK" run --url file:///proc/x a -- true
 contains "$err" "can't make the directory /proc/x: No such file or directory; name a directory where you may write"
-expect 69 "$INTERLOCK" list --url "file://$work/missing/x"
+expect 69 "$INTERLOCK" run --url "file://$work/missing/x" a -- true
 contains "$err" "the directory $work/missing does not exist; make it: mkdir -p $work/missing"
 
 it "names a store that has no schema, without its password"
