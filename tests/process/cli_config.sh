@@ -12,6 +12,7 @@ setting() {
 s = {s["key"]: s for s in json.load(sys.stdin)["settings"]}[sys.argv[1]]
 print(s["value"] + "|" + (s["where"] or s["origin"]))' "$key"
 }
+mkdir -m 0700 by-file by-other-file by-option by-variable
 default_url=$(env -i "$INTERLOCK" config --json | grep -o 'file://[^"]*' | head -1)
 uses() { "$INTERLOCK" list --json "$@" | python3 -c 'import json,sys; print(json.load(sys.stdin)["store"])'; }
 

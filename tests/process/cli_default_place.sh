@@ -193,7 +193,7 @@ expect 0 as_looking top --once
 expect 1 as_looking deadlocks
 expect 1 as_looking break --yes nightly
 refute test -e /var/tmp/interlock-$looking
-as_looking watch --interval 20ms >"$work/changes" & watcher=$!
+(exec setpriv --reuid=$looking --regid=$looking --clear-groups env -i "$INTERLOCK" watch --interval 20ms) >"$work/changes" & watcher=$!
 expect 0 as_looking acquire nightly
 eventually grep -q "nightly held by" "$work/changes"
 kill -TERM "$watcher"

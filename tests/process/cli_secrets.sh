@@ -85,6 +85,7 @@ expect 0 "$INTERLOCK" run --scrub a -- env
 refute grep -q geheim out
 expect 64 "$INTERLOCK" run --scrub a -- "$INTERLOCK" list
 contains "$err" "withholds"
+unset INTERLOCK_URL
 printf '{"url": "redis+unix://%s?password-env=PASSWORD"}' "$socket" >interlock.json
 export PASSWORD=geheim
 expect 0 "$INTERLOCK" run a -- "$INTERLOCK" who a
