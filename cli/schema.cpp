@@ -1,4 +1,4 @@
-// interlock schema: what a store would set up by itself, for people who do that by hand.
+// interlock schema: what a PostgreSQL store needs in its database, for people who make it by hand or change it over.
 #include <algorithm>
 #include <iostream>
 
@@ -10,8 +10,9 @@ namespace cli {
 int schema(const Arguments& arguments) {
   Parser parser(
       "schema [OPTIONS]",
-      "Prints the SQL that a PostgreSQL store runs when it is first used, for databases where\n"
-      "programs have not the right to. It is safe to run again.",
+      "Prints the SQL that makes the schema of a PostgreSQL store, for databases where programs have\n"
+      "not the right to, and that changes an older schema over, while no older program runs. It is\n"
+      "safe to run again.",
       "  interlock schema --url postgres://db/app | psql -v ON_ERROR_STOP=1 -d app\n");
   parser.read(arguments);
   const auto url = interlock::Url::parse(store_url(parser.common));
