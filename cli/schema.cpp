@@ -1,4 +1,4 @@
-// interlock schema: what a store would set up by itself, for people who do that by hand.
+// interlock schema: what a PostgreSQL store needs in its database, for people who make it by hand or change it over.
 #include <algorithm>
 #include <iostream>
 
@@ -10,8 +10,11 @@ namespace cli {
 int schema(const Arguments& arguments) {
   Parser parser(
       "schema [OPTIONS]",
-      "Prints the SQL that a PostgreSQL store runs when it is first used, for databases where\n"
-      "programs lack the right to run it. It is safe to run again.",
+      "Prints the SQL that makes the schema of a PostgreSQL store, for databases where programs lack
+"
+      "the right to make it. It also changes an older schema over, while no older program runs. It
+"
+      "is safe to run again.",
       "  interlock schema --url postgres://db/app | psql -v ON_ERROR_STOP=1 -d app\n");
   parser.read(arguments);
   const auto url = interlock::Url::parse(store_url(parser.common));

@@ -197,6 +197,7 @@ TEST_F(Hostile, NoFunctionOfTheSchemaDependsOnTheSearchPath) {
        {"SELECT",
         "ALTER FUNCTION interlock.guard RESET ALL; COMMENT ON SCHEMA interlock IS 'Interlock 7'"}) {
     ASSERT_EQ(sql(before), "");
+    ASSERT_EQ(servers::PostgresConsole(url())(postgres::schema_script()), "");
     live(lease_url());
     EXPECT_GT(std::stoi(sql("SELECT count(*) FROM pg_proc WHERE pronamespace = "
                             "'interlock'::regnamespace")),

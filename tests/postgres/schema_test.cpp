@@ -1,8 +1,9 @@
-// The schema is made on first use, by whoever comes first; PgBouncer is noticed.
+// The first acquire makes the schema, reads do not, and nobody changes it over; PgBouncer is noticed.
 #include <atomic>
 #include <mutex>
 #include <thread>
 
+#include "backends/postgres/schema.hpp"
 #include "postgres/postgres_test.hpp"
 
 namespace interlock::postgres_tests {
@@ -27,16 +28,40 @@ class Warnings final : public Observer {
 
 class Schema : public PostgresTest {
  protected:
-  template <class Expected>
-  void expect_refused(const std::string& where, Expected expected) {
+  static void expect_refused(const std::string& where, const std::string& expected) {
+    expect_error({expected},
+                 [&] { (void)Mutex(connect(where), "r", {.retry = {.attempts = 1}}).acquire(); });
+  }
+  template <class Use>
+  static void expect_error(const std::vector<std::string>& all_of, Use use) {
     try {
-      static_cast<void>(Mutex(connect(where), "r", {.retry = {.attempts = 1}}).acquire());
+      use();
       ADD_FAILURE() << "it worked";
     } catch (const Error& error) {
       EXPECT_EQ(error.errc(), Errc::refused) << error.what();
-      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+      for (const auto& expected : all_of)
+        EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
     }
   }
+  /// An acquire and a read, in both modes.
+  void expect_all_refused(const std::vector<std::string>& all_of) {
+    for (const auto& where : {url(), lease_url()}) {
+      SCOPED_TRACE(where);
+      expect_error(all_of, [&] {
+        (void)Mutex(connect(where), "other", {.retry = {.attempts = 1}}).acquire();
+      });
+      expect_error(all_of, [&] { (void)connect(where).inspect({.resources = {"r"}}); });
+      expect_error(all_of, [&] { (void)connect(where).inspect(); });
+    }
+  }
+  /// Every function, the comment and the rows.
+  std::string everything() {
+    return sql("SELECT md5(string_agg(oid || prosrc, ',' ORDER BY oid)) FROM pg_proc WHERE "
+               "pronamespace = 'interlock'::regnamespace") +
+           sql("SELECT obj_description('interlock'::regnamespace, 'pg_namespace')") +
+           sql("SELECT * FROM interlock.leases UNION ALL SELECT * FROM interlock.locks");
+  }
+  bool there_is_a_schema() { return sql("SELECT to_regnamespace('interlock')") != ""; }
 };
 
 TEST_F(Schema, TenClientsMakeItAtOnce) {
@@ -140,10 +165,105 @@ TEST_F(Schema, AnotherIsolationIsRefusedOrSetRight) {
   expect_refused(bouncer.url() + "?mode=lease", "read committed");
 }
 
-TEST_F(Schema, ANewerSchemaIsRefused) {
+// Expected: without a schema, nothing is held. A look changes nothing, whatever the role may do.
+TEST_F(Schema, AReadMakesNone) {
+  const servers::PgBouncer bouncer(server());
+  for (const auto& where : {url(), lease_url(), bouncer.url() + "?mode=lease"}) {
+    SCOPED_TRACE(where);
+    const auto client = connect(where);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(client.inspect().resources.empty());
+      EXPECT_TRUE(client.inspect({.resources = {"r"}}).resources.empty() ||
+                  client.inspect({.resources = {"r"}}).resources.front().holders.empty());
+    }
+    EXPECT_FALSE(there_is_a_schema());
+    // The same client makes it, and sees what others have made.
+    auto lease = Mutex(client, "r").acquire();
+    EXPECT_TRUE(there_is_a_schema());
+    EXPECT_EQ(client.inspect().resources.size(), 1U);
+    EXPECT_EQ(holders("r", where), 1U);
+    lease.release();
+    sql("DROP SCHEMA interlock CASCADE");
+  }
+  for (const std::string mode : {"advisory", "lease"}) {
+    EXPECT_EQ(servers::run({INTERLOCK_BIN, "--url", url("mode=" + mode), "list"},
+                           server().directory() / "list"),
+              0);
+    EXPECT_NE(servers::run({INTERLOCK_BIN, "--url", url("mode=" + mode), "who", "r"},
+                           server().directory() / "who"),
+              69);
+    (void)connect(Config::load({.url = url("mode=" + mode)}));
+    EXPECT_FALSE(there_is_a_schema());
+  }
+}
+
+TEST_F(Schema, AReaderSeesWhatOthersHaveMadeSinceItLooked) {
+  const auto reader = connect(lease_url());
+  EXPECT_TRUE(reader.inspect().resources.empty());
+  const auto lease = Mutex(connect(lease_url()), "r").acquire();
+  EXPECT_EQ(reader.inspect().resources.size(), 1U);
+}
+
+// Looks and acquires that come at once share a connection. Expected: an acquire is not told that there is nothing.
+TEST_F(Schema, AnAcquireThatComesWithReadsMakesIt) {
+  for (int round = 0; round < 5; ++round) {
+    for (const auto& where : {url(), lease_url()}) {
+      sql("DROP SCHEMA IF EXISTS interlock CASCADE");
+      const auto client = connect(where);
+      std::vector<std::thread> threads;
+      for (int i = 0; i < 8; ++i) {
+        threads.emplace_back([&, i] {
+          try {
+            if (i % 2 == 0) {
+              (void)client.inspect();
+            } else {
+              EXPECT_TRUE(Mutex(client, "r" + std::to_string(i)).try_acquire());
+            }
+          } catch (const Error& error) {
+            ADD_FAILURE() << error.what();
+          }
+        });
+      }
+      for (auto& thread : threads) thread.join();
+    }
+  }
+}
+
+// Programs of the older version would be locked out, and lose their leases. Expected: refused, the schema and its locks
+// are as they were, and the administrator's command changes it over.
+TEST_F(Schema, AnOlderSchemaIsRefusedAndLeftAsItIs) {
+  const auto held = Mutex(connect(lease_url()), "r", {.ttl = 600s}).acquire();
+  const auto now = std::to_string(postgres::kSchemaVersion);
+  sql("DROP FUNCTION interlock.lock_title; COMMENT ON SCHEMA interlock IS 'Interlock 7'");
+  const auto before = everything();
+  expect_all_refused({"version 7", "version " + now, "Nothing was changed",
+                      "interlock schema --url postgres:// | psql -v ON_ERROR_STOP=1"});
+  EXPECT_EQ(everything(), before);
+  ASSERT_EQ(servers::PostgresConsole(url())(postgres::schema_script()), "");
+  EXPECT_EQ(holders("r", lease_url()), 1U);
+  EXPECT_TRUE(Mutex(connect(url()), "other").try_acquire());
+}
+
+// Restored without comments, for example.
+TEST_F(Schema, ASchemaWithoutAVersionIsRefusedAndLeftAsItIs) {
+  { auto made = Mutex(connect(url()), "r").acquire(); }
+  sql("COMMENT ON SCHEMA interlock IS NULL");
+  const auto before = everything();
+  expect_all_refused({"does not say its version", "Nothing was changed", "interlock schema"});
+  EXPECT_EQ(everything(), before);
+  ASSERT_EQ(servers::PostgresConsole(url())(postgres::schema_script()), "");
+  EXPECT_TRUE(Mutex(connect(url()), "r").try_acquire());
+}
+
+TEST_F(Schema, ANewerSchemaIsRefusedAndLeftAsItIs) {
   { auto made = Mutex(connect(url()), "r").acquire(); }
   sql("COMMENT ON SCHEMA interlock IS 'Interlock 999'");
-  expect_refused(url(), "update Interlock");
+  const auto before = everything();
+  expect_all_refused({"version 999", "version " + std::to_string(postgres::kSchemaVersion),
+                      "Nothing was changed", "update Interlock"});
+  // By the administrator's command of the older program, too.
+  EXPECT_EQ(servers::PostgresConsole(url())(postgres::schema_script()), "(IL006)");
+  EXPECT_EQ(everything(), before);
 }
 
 TEST_F(Schema, AWrongPasswordIsRefusedAndNeverShown) {

@@ -234,7 +234,7 @@ TEST_F(Trust, WhoOwnsTheDatabaseIsTrusted) {
   }
 }
 
-// One who may act as the owner brings it forward. Expected: the others can go on with it.
+// One who may act as the owner changes it over. Expected: the others can go on with it.
 TEST_F(Trust, AllOfItBelongsToItsOwner) {
   sql("CREATE ROLE boss; CREATE ROLE deputy LOGIN IN ROLE boss; ALTER DATABASE postgres OWNER TO "
       "boss");
@@ -244,6 +244,7 @@ TEST_F(Trust, AllOfItBelongsToItsOwner) {
                 "'interlock'::regnamespace"),
             "boss");
   sql("DROP FUNCTION interlock.lock_title; COMMENT ON SCHEMA interlock IS 'Interlock 5'");
+  ASSERT_EQ(make_as("deputy"), "");
   expect_works(server().url("deputy"));
   expect_works(url());
   grant_the_least("app");
@@ -256,11 +257,12 @@ TEST_F(Trust, AllOfItBelongsToItsOwner) {
             "boss");
 }
 
-// The right to create in the database is for whoever makes it.
-TEST_F(Trust, ItsOwnerBringsItForwardWithoutTheRightToMakeAnother) {
+// The right to create in the database is for making it.
+TEST_F(Trust, ItsOwnerChangesItOverWithoutTheRightToMakeAnother) {
   sql("GRANT CREATE ON DATABASE postgres TO app");
   expect_works(server().url("app"));
   sql("COMMENT ON SCHEMA interlock IS 'Interlock 5'; REVOKE CREATE ON DATABASE postgres FROM app");
+  ASSERT_EQ(make_as("app"), "");
   expect_works(server().url("app"));
 }
 

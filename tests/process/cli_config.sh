@@ -38,7 +38,6 @@ same "$(INTERLOCK_CONFIG=other.json setting url)" "file://$work/by-other-file|$h
 same "$(INTERLOCK_CONFIG=missing.json setting url --config other.json)" "file://$work/by-other-file|$here/other.json:1"
 contains "$(uses --config other.json)" "$work/by-other-file"
 same "$(setting url --url "file://$work/by-option")" "file://$work/by-option|--url"
-mkdir -m 0700 by-option
 contains "$(uses --url "file://$work/by-option")" "$work/by-option"
 export INTERLOCK_URL="file://$work/by-variable"
 same "$(setting url)" "file://$work/by-variable|INTERLOCK_URL"

@@ -34,8 +34,15 @@ std::function<std::string(const Link::Greeting&)> greeting(
     if (now.step == 0) *left = {hello_sql()};
     if (now.step == 1) {
       const auto hello = read_hello(*now.answer);
+      if (hello.schema == kNoSchema && !now.writes) {
+        now.link.set_empty();
+        return {};
+      }
       *left = then(now.link, hello.process != now.process, hello);
-      if (hello.schema < kSchemaVersion) left->insert(left->begin(), make_schema_sql());
+      if (hello.schema == kNoSchema) {
+        require_right_to_make(*now.answer);
+        left->insert(left->begin(), make_schema_sql());
+      }
     }
     if (left->empty()) return {};
     // A message is one transaction, also through a pooler, and the server analyses a statement when those before it

@@ -76,6 +76,7 @@ void Link::open(TimePoint now) {
   state_ = State::connecting;
   polling_ = PGRES_POLLING_WRITING;
   greeted_ = 0;
+  empty_ = false;
   bytes_ = 0;
   unsent_ = false;
   prepared_.clear();
@@ -132,20 +133,38 @@ void Link::go_on_connecting(Finished& finished) {
 }
 
 void Link::greet(const PGresult* answer, Finished& finished) {
+  const bool writes = std::any_of(waiting_.begin(), waiting_.end(),
+                                  [](const Request& request) { return !request.statement->reads; });
   const auto next = plan_.greet ? plan_.greet({.link = *this,
                                                .step = greeted_,
                                                .answer = answer,
-                                               .process = PQbackendPID(connection_.get())})
+                                               .process = PQbackendPID(connection_.get()),
+                                               .writes = writes})
                                 : std::string();
   if (!next.empty()) {
     ++greeted_;
     if (PQsendQuery(connection_.get(), next.c_str()) == 0) throw broken();
     return flush();
   }
+  if (empty_) return answer_without_schema(finished);
   if (PQenterPipelineMode(connection_.get()) == 0) throw unreachable("no pipeline");
   state_ = State::open;
   pause_ = {};
   if (plan_.on_open) finished.list.emplace_back(plan_.on_open);
+}
+
+// The next request connects again, as somebody may have made the schema by then.
+void Link::answer_without_schema(Finished& finished) {
+  if (waiting_.empty()) throw unreachable("there is no schema interlock");
+  for (; !waiting_.empty(); waiting_.pop_front()) {
+    Outcome outcome{};
+    outcome.result.reset(PQmakeEmptyPGresult(connection_.get(), PGRES_TUPLES_OK));
+    if (!outcome.result) throw unreachable("no memory for an answer");
+    finish(waiting_.front(), std::move(outcome), finished);
+  }
+  connection_.reset();
+  relay_.reset();
+  state_ = State::down;
 }
 
 void Link::take_greeting(Finished& finished) {

@@ -36,6 +36,8 @@ struct Statement {
   std::string text{};
   /// A longer answer ends the connection, so that a hostile server can't fill the memory.
   std::size_t most_bytes = 4 * kMebibyte;
+  /// Changes nothing in the database, so it has no rows where there is no schema.
+  bool reads = false;
 };
 
 struct Request {
@@ -59,6 +61,7 @@ class Link final : public io::Connection {
     int step = 0;                      ///< how many statements were answered
     const PGresult* answer = nullptr;  ///< the last one's
     int process = 0;                   ///< what the other side calls its process
+    bool writes = false;               ///< some request that waits for the connection may write
   };
   struct Plan {
     std::string name{};  ///< for errors
@@ -90,6 +93,8 @@ class Link final : public io::Connection {
   /// A pooler is in between, which knows nothing of prepared statements: only one request at a time
   /// is out, with its text.
   void set_pooled() { pooled_ = true; }
+  /// There is no schema, and all that waits are reads: they get no rows, and the connection is closed.
+  void set_empty() { empty_ = true; }
   /// What the parameters of every request on this connection begin with.
   void set_session(std::vector<std::string> session) { session_ = std::move(session); }
   /// Drops the connection, if there is one, and begins anew.
@@ -135,6 +140,7 @@ class Link final : public io::Connection {
   void open(TimePoint now);
   void go_on_connecting(Finished& finished);
   void greet(const PGresult* answer, Finished& finished);
+  void answer_without_schema(Finished& finished);
   void take_greeting(Finished& finished);
   void send(TimePoint now);
   /// True if its statement goes along, to be prepared.
@@ -162,6 +168,7 @@ class Link final : public io::Connection {
   core::Secrets secrets_;  ///< the passwords that it may have told a server
   State state_ = State::down;
   bool pooled_ = false;
+  bool empty_ = false;
   PostgresPollingStatusType polling_ = PGRES_POLLING_WRITING;
   std::size_t bytes_ = 0;  ///< received of the incomplete answer
   bool unsent_ = false;    ///< libpq has bytes that the socket did not take yet

@@ -68,8 +68,8 @@ Error make_error(std::string_view state, const std::string& said, const std::str
     return Error(
         Errc::unreachable,
         "something is missing from the schema interlock (" + said +
-            "): if it stays so, DROP SCHEMA interlock CASCADE while nobody holds a lock, and "
-            "it is made anew",
+            "): if it stays so, DROP SCHEMA interlock CASCADE while nobody holds a lock, and the "
+            "next lock makes it anew",
         where);
   }
   // Whatever passes by itself, or with the next connection.

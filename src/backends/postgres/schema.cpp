@@ -143,15 +143,32 @@ Verbs make_verbs(const std::string& kind, int session) {
               .inspect = call(kind + "_inspect", session + 2, "SELECT * FROM "),
               .acquire_one = call(kind + "_acquire_one", session + 16),
               .release_one = call(kind + "_release_one", session + 2)};
+  verbs.inspect.reads = true;
   // It may be asked about all locks of the database.
   verbs.inspect.most_bytes = 64 * Statement::kMebibyte;
   return verbs;
 }
 
+// Of a schema that has no comment of ours: it is empty, or was restored without comments.
+constexpr int kNoVersion = -1;
+
 int number(std::string_view text) {
   int value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
+}
+
+std::string other_version(int found) {
+  const auto known = ", and this program works with version " + std::to_string(kSchemaVersion) +
+                     " alone. Nothing was changed. ";
+  if (found > kSchemaVersion)
+    return "the schema interlock is of version " + std::to_string(found) + known +
+           "Use a newer program: update Interlock";
+  return (found == kNoVersion ? std::string("the schema interlock does not say its version")
+                              : "the schema interlock is of version " + std::to_string(found)) +
+         known +
+         "Stop all programs that use this database with an older Interlock, then change the schema "
+         "over: interlock schema --url postgres:// | psql -v ON_ERROR_STOP=1 -d DATABASE";
 }
 
 // To be run in one transaction, after kOwnPath is set.
@@ -168,15 +185,18 @@ std::string schema_script() {
   return std::string("BEGIN;\nSET LOCAL ") + kOwnPath + ";\n" + schema_sql() + "COMMIT;\n";
 }
 
-// Of several that come at once, one makes it, and the others find it made.
+// Of several that come at once, one makes it, and the others find it made. If that one is of another version, it is
+// asked for again: the next greeting refuses it.
 std::string make_schema_sql() {
   return fill_in(R"sql(DO $once$
 BEGIN
   PERFORM pg_advisory_xact_lock({schema_lock});
   -- Somebody else may have made it while we waited.
   EXECUTE $trust${trust}$trust$;
-  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'interlock'
-             AND obj_description(oid, 'pg_namespace') = 'Interlock {version}') THEN
+  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'interlock') THEN
+    IF obj_description(to_regnamespace('interlock'), 'pg_namespace') IS DISTINCT FROM 'Interlock {version}' THEN
+      RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'the schema interlock was just made by another program';
+    END IF;
     RETURN;
   END IF;
   EXECUTE $schema$)sql",
@@ -185,13 +205,15 @@ BEGIN
 }
 
 std::string hello_sql() {
-  return "SELECT pg_backend_pid(), coalesce(substring(obj_description("
-         "to_regnamespace('interlock'), 'pg_namespace') from '^Interlock ([0-9]+)$')::int, 0), "
+  return "SELECT pg_backend_pid(), CASE WHEN n.oid IS NULL THEN " + std::to_string(kNoSchema) +
+         " ELSE coalesce(substring(obj_description(n.oid, 'pg_namespace') from "
+         "'^Interlock ([0-9]+)$')::int, " +
+         std::to_string(kNoVersion) +
+         ") END, "
          "current_setting('transaction_read_only') = 'on', "
          "current_setting('server_version_num')::int, "
-         // Whether we could make the schema, or bring it forward.
-         "coalesce(pg_has_role(n.nspowner, 'USAGE'), "
-         "has_database_privilege(current_database(), 'CREATE')), current_user, current_database() "
+         // Whether we could make the schema.
+         "has_database_privilege(current_database(), 'CREATE'), current_user, current_database() "
          "FROM (SELECT) AS one LEFT JOIN pg_namespace n ON n.nspname = 'interlock'; "
          // After that: a schema that was not there when it was looked at may be somebody else's by now.
          + std::string(sql::trust);
@@ -212,24 +234,23 @@ Hello read_hello(const PGresult& answer) {
     throw Error(Errc::refused,
                 "the server is read-only (a standby?): name the primary, or all hosts");
   }
-  if (hello.schema > kSchemaVersion) {
-    throw Error(Errc::refused, "the schema interlock is of version " +
-                                   std::to_string(hello.schema) + ", and this program knows " +
-                                   std::to_string(kSchemaVersion) + ": update Interlock");
-  }
-  if (hello.schema < kSchemaVersion && text_at(answer, 0, 4) != "t") {
-    // Before it is tried: the server would log all of it.
-    throw Error(
-        Errc::refused,
-        "the role " + std::string(text_at(answer, 0, 5)) +
-            " lacks the right to make the schema "
-            "interlock (of version " +
-            std::to_string(kSchemaVersion) + ") in the database " +
-            std::string(text_at(answer, 0, 6)) +
-            "; `interlock schema --url postgres://` prints the SQL that makes it by hand, and "
-            "docs/postgres.md lists the rights that it takes");
-  }
+  if (hello.schema != kNoSchema && hello.schema != kSchemaVersion)
+    throw Error(Errc::refused, other_version(hello.schema));
   return hello;
+}
+
+// Before it is tried: the server would log all of it.
+void require_right_to_make(const PGresult& hello) {
+  if (text_at(hello, 0, 4) == "t") return;
+  throw Error(
+      Errc::refused,
+      "the role " + std::string(text_at(hello, 0, 5)) +
+          " lacks the right to make the schema "
+          "interlock (of version " +
+          std::to_string(kSchemaVersion) + ") in the database " +
+          std::string(text_at(hello, 0, 6)) +
+          "; `interlock schema --url postgres://` prints the SQL that makes it by hand, and "
+          "docs/postgres.md lists the rights that it takes");
 }
 
 const SessionVerbs& SessionVerbs::get() {

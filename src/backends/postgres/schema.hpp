@@ -14,24 +14,27 @@ namespace interlock::postgres {
 /// whatever settings it has. (Start-up options would not do: poolers refuse them.)
 inline constexpr auto kOwnPath = "search_path = pg_catalog, pg_temp";
 
-/// What makes it: for an administrator to run by hand; safe to repeat.
+/// What makes it, or changes an older one over: for an administrator to run by hand; safe to repeat.
 std::string schema_script();
-/// The same for a client that found none.
+/// Makes the schema for a client that found none. Changes none that is there.
 std::string make_schema_sql();
 
 /// What to ask first on every connection. Fails (IL006) if others could put code into the schema. One row: the
-/// server's process, the version of the schema (0: none), whether it is read-only, and the version of the server.
+/// server's process, the version of the schema, whether it is read-only, the version of the server, and who may make it.
 std::string hello_sql();
 
 struct Hello {
   int process = 0;
-  int schema = 0;
+  int schema = 0;  ///< its version, or kNoSchema
   bool read_only = false;
   int server = 0;
 };
-/// Throws Error (refused) if the server is not one to work with.
+/// Throws Error (refused) if the server is not one to work with, or its schema is of another version.
 Hello read_hello(const PGresult& answer);
+/// Throws Error (refused) if the role that asked may not make a schema.
+void require_right_to_make(const PGresult& hello);
 inline constexpr int kSchemaVersion = 8;
+inline constexpr int kNoSchema = 0;
 
 /// For so long at most a statement of ours blocks in the server on purpose.
 inline constexpr auto kLongestBlock = std::chrono::milliseconds(900);

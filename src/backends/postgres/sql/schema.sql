@@ -1,13 +1,21 @@
--- Interlock's schema, version {version}. Run it in one transaction; it is safe to run again. It expects
--- the search path pg_catalog, pg_temp.
+-- Interlock's schema, version {version}. Run it in one transaction; it is safe to run again. It changes an older schema
+-- over: no program with an older Interlock may run meanwhile. It expects the search path pg_catalog, pg_temp.
 
 DO $$
 DECLARE
   other oid;
+  found text;
 BEGIN
   PERFORM pg_advisory_xact_lock({schema_lock});
   -- CREATE SCHEMA IF NOT EXISTS needs the right to create even if the schema exists.
-  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'interlock') THEN RETURN; END IF;
+  IF EXISTS (SELECT FROM pg_namespace WHERE nspname = 'interlock') THEN
+    found := substring(obj_description(to_regnamespace('interlock'), 'pg_namespace') from '^Interlock ([0-9]+)$');
+    IF found::bigint > {version} THEN
+      RAISE EXCEPTION USING ERRCODE = 'IL006', MESSAGE = format('the schema interlock is of version %s, and this is the '
+        'SQL of version {version}. Nothing was changed. Use a newer program: update Interlock', found);
+    END IF;
+    RETURN;
+  END IF;
   CREATE SCHEMA interlock;
   -- Default privileges may give others the right to create in it.
   FOR other IN SELECT grantee FROM pg_namespace, aclexplode(nspacl)
