@@ -10,10 +10,8 @@ namespace cli {
 int schema(const Arguments& arguments) {
   Parser parser(
       "schema [OPTIONS]",
-      "Prints the SQL that makes the schema of a PostgreSQL store, for databases where programs lack
-"
-      "the right to make it. It also changes an older schema over, while no older program runs. It
-"
+      "Prints the SQL that makes the schema of a PostgreSQL store, for databases where programs lack\n"
+      "the right to make it. It also changes an older schema over, while no older program runs. It\n"
       "is safe to run again.",
       "  interlock schema --url postgres://db/app | psql -v ON_ERROR_STOP=1 -d app\n");
   parser.read(arguments);
