@@ -173,6 +173,15 @@ expect 0 "$INTERLOCK" run -n nightly -- true
 contains "$err" "was not read"
 cd /
 
+it "can be used whatever the umask of the process that made it"
+for mask in 177 777; do
+  rm -rf "/var/tmp/interlock-$user"
+  expect 0 as_user sh -c 'umask '$mask' && exec "$@"' sh "$INTERLOCK" run -n nightly -- true
+  expect 0 as_user "$INTERLOCK" run -n nightly -- "$INTERLOCK" who nightly
+done
+chmod 0600 "/var/tmp/interlock-$user/wake" && chmod 0600 "/var/tmp/interlock-$user"  # as earlier builds left it
+expect 0 as_user "$INTERLOCK" run -n nightly -- "$INTERLOCK" who nightly
+
 it "does not look at what another user has put there"
 mkdir /dev/shm/interlock-64243
 expect 0 setpriv --reuid=64243 --regid=64243 --clear-groups env -i "$INTERLOCK" run -n nightly -- true
