@@ -6,6 +6,7 @@
 
 #include "command.hpp"
 #include "show.hpp"
+#include "store_view.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -49,8 +50,8 @@ int break_lock(const Arguments& arguments) {
   const auto& name = names.front();
   interlock::check_resource(name);
 
-  const auto client = open_store(parser.common);
-  const auto snapshot = client.inspect({.resources = names});
+  StoreView store(parser.common);
+  const auto snapshot = store.inspect({.resources = names});
   if (snapshot.resources.empty() || snapshot.resources.front().holders.empty()) {
     complain(name + ": nobody holds it");
     return kNothing;
@@ -76,7 +77,7 @@ int break_lock(const Arguments& arguments) {
       complain(name + ": only the program that took it can give it back");
       continue;
     }
-    if (client.evict(name, entry.owner)) {
+    if (store.client()->evict(name, entry.owner)) {
       any = true;
       log_eviction(parser.common.log, "lock \"" + name + "\" was taken away from " +
                                           describe(entry.who) + ", owner " + entry.owner.brief() +

@@ -8,6 +8,7 @@
 #include "http_server.hpp"
 #include "interlock/metrics.hpp"
 #include "signals.hpp"
+#include "store_view.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -51,8 +52,7 @@ class Connection final : public interlock::Observer {
 class State {
  public:
   /// Looks are given up when `until` can be read.
-  State(const interlock::Client& client, bool names, int until)
-      : client_(client), names_(names), until_(until) {}
+  State(StoreView& store, bool names, int until) : store_(store), names_(names), until_(until) {}
 
   /// Empty, and `error` says why, if the store does not answer.
   const std::string& text() {
@@ -71,7 +71,7 @@ class State {
     try {
       if (!aside_.busy()) {
         aside_.start(
-            [this] { seen_ = interlock::to_metrics(client_.inspect(), client_.traits(), names_); });
+            [this] { seen_ = interlock::to_metrics(store_.inspect(), store_.traits(), names_); });
       }
       if (!aside_.wait(until_)) return false;
       (void)aside_.finish();
@@ -87,7 +87,7 @@ class State {
     return true;
   }
 
-  const interlock::Client& client_;
+  StoreView& store_;
   const bool names_;
   const int until_;
   std::chrono::steady_clock::time_point fresh_until_{};
@@ -137,10 +137,10 @@ int serve(const Arguments& arguments) {
 
   const Signals signals;
   const auto connection = std::make_shared<Connection>();
-  const auto client = open_store(parser.common, connection);
-  State state(client, names, signals.fd());
+  StoreView store(parser.common, connection);
+  State state(store, names, signals.fd());
   HttpServer server(where, [&](const std::string& path) -> HttpResponse {
-    if (path == "/metrics") return metrics_page(state, *connection, labels(client.traits()));
+    if (path == "/metrics") return metrics_page(state, *connection, labels(store.traits()));
     if (path == "/healthz") return health_page(state);
     return {.status = 404, .body = "there is /metrics and /healthz\n"};
   });

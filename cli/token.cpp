@@ -8,6 +8,7 @@
 #include "command.hpp"
 #include "interlock/duration.hpp"
 #include "show.hpp"
+#include "store_view.hpp"
 #include "waiting.hpp"
 
 namespace cli {
@@ -135,6 +136,7 @@ int extend(const Arguments& arguments) {
   parser.add_json(json);
   parser.read(arguments);
   const auto token = read_token(given);
+  check_exists(parser.common);
   const auto client = open_store(parser.common);
   auto lease = client.adopt(token, false);
   if (!lease.extend(ttl.value_or(lease.ttl()))) {
@@ -152,6 +154,7 @@ int release(const Arguments& arguments) {
   parser.add_names(given, "What acquire printed; - reads it from stdin", "TOKEN");
   parser.read(arguments);
   const auto token = read_token(given);
+  check_exists(parser.common);
   const auto client = open_store(parser.common);
   auto lease = client.adopt(token, false);
   const std::string name = lease.resource();

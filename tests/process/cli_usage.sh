@@ -73,6 +73,7 @@ expect 69 "$INTERLOCK" list --url "file://$work/open"
 
 it "finds the store by --url, then INTERLOCK_URL, then in one place per user, however they came in"
 uses() { "$INTERLOCK" list --json "${@}" | python3 -c 'import json,sys; print(json.load(sys.stdin)["store"])'; }
+mkdir -m 0700 one
 contains "$(uses --url "file://$work/one")" "$work/one"
 contains "$(uses)" "$work/locks"
 contains "$(INTERLOCK_URL='' uses)" "/interlock-$(id -u)"
