@@ -70,7 +70,33 @@ void show_help() {
   std::cout << kExamples;
 }
 
-const Command& find(const std::string& name) {
+constexpr std::array<std::string_view, 7> kCommonOptions = {
+    "--url", "--config", "--verbose", "--log-level", "--log-format", "--help", "--version"};
+
+std::string option_name(const std::string& word) { return word.substr(0, word.find('=')); }
+
+bool is_common(const std::string& word) {
+  return word == "-h" || word == "-v" ||
+         std::find(kCommonOptions.begin(), kCommonOptions.end(), option_name(word)) !=
+             kCommonOptions.end();
+}
+
+std::string_view nearest_option(const std::string& word) {
+  return interlock::detail::nearest(option_name(word),
+                                    {kCommonOptions.begin(), kCommonOptions.end()});
+}
+
+[[noreturn]] void refuse_option(const std::string& word) {
+  const auto nearest = nearest_option(word);
+  throw cli::UsageError("there is no option " + option_name(word) + " before the command; " +
+                        (nearest.empty()
+                             ? "for a store there is --url, and each command has its own options: "
+                               "see interlock --help"
+                             : "did you mean " + std::string(nearest) + "?"));
+}
+
+/// `option`: one before it that not every command has, or empty.
+const Command& find(const std::string& name, const std::string& option) {
   const auto* found = std::find_if(kCommands.begin(), kCommands.end(),
                                    [&](const Command& command) { return command.name == name; });
   if (found != kCommands.end()) return *found;
@@ -78,6 +104,8 @@ const Command& find(const std::string& name) {
   known.reserve(kCommands.size());
   for (const auto& command : kCommands) known.emplace_back(command.name);
   const auto nearest = interlock::detail::nearest(name, known);
+  if (!option.empty() && (nearest.empty() || !nearest_option(option).empty()))
+    refuse_option(option);
   throw cli::UsageError("there is no command \"" + name + "\"; " +
                         (nearest.empty() ? "see: interlock --help"
                                          : "did you mean \"" + std::string(nearest) + "\"?"));
@@ -115,11 +143,13 @@ void die_of_ctrl_c(int status) {
 int interlock_main(std::vector<std::string> words) {
   // The command is the first word that is neither an option nor the value of one.
   std::size_t at = 0;
+  std::string unknown;  // the first option that not every command has
   while (at < words.size() && words[at].starts_with("-") && words[at] != "--") {
     if (words[at] == "--version") {
       std::cout << "interlock " << INTERLOCK_VERSION << '\n';
       return cli::kOk;
     }
+    if (unknown.empty() && !is_common(words[at])) unknown = words[at];
     at += cli::takes_value(words[at]) ? 2 : 1;
   }
   if (at < words.size() && words[at] == "help") {
@@ -127,23 +157,11 @@ int interlock_main(std::vector<std::string> words) {
     if (at < words.size()) words.emplace_back("--help");
   }
   if (at >= words.size()) {
-    const auto last = std::find_if(words.begin(), words.end(), [](const std::string& word) {
-      return word != "-h" && word != "--help" && word != "-v" && word != "--verbose" &&
-             !word.starts_with("--url") && !word.starts_with("--config");
-    });
-    if (last != words.end() && !words[0].starts_with("--url") &&
-        !words[0].starts_with("--config")) {
-      throw cli::UsageError("there is no option " + *last + "; see: interlock --help");
-    }
+    if (!unknown.empty()) refuse_option(unknown);
     show_help();
     return cli::kOk;
   }
-  if (at > 0 && words[at - 1].starts_with("-") && words[at].find(':') != std::string::npos) {
-    throw cli::UsageError(
-        "there is no option " + words[at - 1] +
-        " that takes a value; for a store there is --url (see: interlock --help)");
-  }
-  const Command& command = find(words[at]);
+  const Command& command = find(words[at], unknown);
   words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
   Arguments arguments{.before = std::move(words), .after = {}, .separated = false};
   const auto& set_by = *arguments.store_set_by;

@@ -25,6 +25,18 @@ expect 64 "$INTERLOCK" --url memory: relese x
 contains "$err" '"release"'
 expect 64 "$INTERLOCK" --nonsense
 
+it "names an option before the command that is not there, and the nearest one that is"
+for words in '--urll file:///x who n' '--urll=file:///x who n' '--urll file:///x' '--urll'; do
+  # shellcheck disable=SC2086
+  expect 64 "$INTERLOCK" $words
+  contains "$err" 'no option --urll before the command; did you mean --url?'
+done
+expect 64 "$INTERLOCK" -u redis://h list
+contains "$err" 'no option -u before the command; for a store there is --url'
+expect 64 "$INTERLOCK" --json lsit
+contains "$err" 'did you mean "list"?'
+expect 0 "$INTERLOCK" --json list
+
 it "refuses a bare number where a time is meant, and says what would do"
 for arguments in '-w 10' '--ttl 30' '--wait=5' '-w 10x' '-w ten' '--ttl -5s'; do
   # shellcheck disable=SC2086
