@@ -55,6 +55,7 @@ _interlock() {
     watch) choices="--interval $common" ;;
     top) choices="--interval --sort --once --json $common" ;;
     serve) choices="--metrics --names $common" ;;
+    deadlocks) choices="--json $common" ;;
     break) choices="--yes $common" ;;
     repair) choices="--dry-run $common" ;;
     schema) choices="$common" ;;

@@ -37,6 +37,34 @@ expect 64 "$INTERLOCK" --json lsit
 contains "$err" 'did you mean "list"?'
 expect 0 "$INTERLOCK" --json list
 
+it "completes all options in bash and fish"
+completions=$here/../../completions
+for_bash() {  # COMMAND
+  bash -c 'source "$1/interlock.bash"; COMP_WORDS=(interlock "$2" --); COMP_CWORD=2; _interlock 2>/dev/null; printf "%s\n" "${COMPREPLY[@]}"' - "$completions" "$1"
+}
+for_fish() { fish --no-config -c 'source "$argv[1]/interlock.fish"; complete -C "interlock $argv[2] --" | cut -f1' -- "$completions" "$1"; }
+shells=(bash)
+if command -v fish >/dev/null; then
+  check fish -n "$completions/interlock.fish"
+  shells+=(fish)
+else
+  echo "no fish: its completion was left out"
+fi
+for command in run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate; do
+  "$INTERLOCK" "$command" --help | grep -oE '^ +(-[a-zA-Z],)?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort >options
+  check test -s options
+  for shell in "${shells[@]}"; do
+    "for_$shell" "$command" | sort >completed
+    same "$(comm -23 options completed | xargs)" ""
+  done
+done
+if [[ ${shells[*]} == *fish* ]]; then
+  in_fish() { fish --no-config -c 'source "$argv[1]/interlock.fish"; complete -C "$argv[2]" | cut -f1' -- "$completions" "$1" | xargs; }
+  contains "$(in_fish 'interlock --url file:///x r')" run
+  contains "$(in_fish 'interlock run a -- cat /et')" /etc/
+  same "$(in_fish 'interlock top --sort o')" oldest
+fi
+
 it "refuses a bare number where a time is meant, and says what would do"
 for arguments in '-w 10' '--ttl 30' '--wait=5' '-w 10x' '-w ten' '--ttl -5s'; do
   # shellcheck disable=SC2086
