@@ -127,8 +127,8 @@ int serve(const Arguments& arguments) {
       "serve [OPTIONS] --metrics [HOST:]PORT",
       "Serves the state of the store for Prometheus: GET /metrics, and GET /healthz, which\n"
       "is 200 while the store answers. Ends with SIGTERM or Ctrl-C.",
-      "  interlock serve --metrics 9100\n"
-      "  interlock serve --metrics 0.0.0.0:9100 --names --url redis://locks.internal\n");
+      "  interlock serve --metrics 7450\n"
+      "  interlock serve --metrics 0.0.0.0:7450 --names --url redis://locks.internal\n");
   parser.add_option("--metrics", where, "Where to listen (default host: 127.0.0.1)")
       ->type_name("[HOST:]PORT");
   parser.add_flag("--names", names, "Also figures for each lock, by its name");
