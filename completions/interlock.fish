@@ -102,6 +102,7 @@ complete -c interlock -n $claim -l actor -x -d 'The name of a sequential worker,
 complete -c interlock -n $claim -l priority -x -d 'Higher ones are served first'
 complete -c interlock -n $claim -s q -l quiet -d 'Say nothing if it is taken'
 complete -c interlock -n $claim -s E -l conflict-exit-code -x -d 'Exit status if it is taken'
+complete -c interlock -n '__interlock_in run' -l at-least -x -a '10s 1m 5m' -d 'Keep the lock at least so long'
 complete -c interlock -n '__interlock_in run' -l scrub -d "Take the store's passwords out of the command's environment"
 complete -c interlock -n __interlock_inner -a '(__interlock_complete_inner)'
 complete -c interlock -n '__interlock_in acquire' -l pid -x -a '(__fish_complete_pids)' -d 'Free it when this process ends'

@@ -90,6 +90,13 @@ expect 64 "$INTERLOCK" run --slots 0 a -- true
 expect 64 "$INTERLOCK" run --slots x a -- true
 expect 64 "$INTERLOCK" run --slots 2 --shared a -- true
 expect 64 "$INTERLOCK" run -E 256 a -- true
+expect 64 "$INTERLOCK" run --at-least 5 a -- true
+expect 64 "$INTERLOCK" run --at-least 0s a -- true
+for several in '--slots 2' --shared; do
+  # shellcheck disable=SC2086
+  expect 64 "$INTERLOCK" run --at-least 1m $several a -- true
+  contains "$err" "--at-least can't be combined with ${several%% *}"
+done
 expect 64 "$INTERLOCK" run --ttl 0s a -- true
 expect 64 "$INTERLOCK" who
 expect 64 "$INTERLOCK" who ''
