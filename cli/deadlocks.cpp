@@ -58,8 +58,9 @@ int deadlocks(const Arguments& arguments) {
   bool json = false;
   Parser parser(
       "deadlocks [OPTIONS]",
-      "Shows who waits for whom in a circle, among those that said who they are (--actor; in\n"
-      "programs, the threads of an identity, too). Exit status 1 if there is none.",
+      "Shows deadlocks: workers that hold locks and wait for each other's. Only workers that\n"
+      "have a name are seen: by --actor, and in programs also by thread and identity. Exit\n"
+      "status 1 if there is no deadlock.",
       "  interlock deadlocks && interlock list\n");
   parser.add_json(json);
   parser.read(arguments);

@@ -21,7 +21,9 @@ int who(const Arguments& arguments) {
   parser.add_names(names, "The locks to look at");
   parser.add_json(json);
   parser.read(arguments);
-  if (names.empty()) throw UsageError("whose? interlock who NAME…; interlock list shows all");
+  if (names.empty())
+    throw UsageError(
+        "the name of a lock is missing: interlock who NAME…; interlock list shows all locks");
   for (const auto& name : names) interlock::check_resource(name);
   StoreView store(parser.common);
   const auto snapshot = store.inspect({.resources = names});
@@ -67,11 +69,12 @@ int list(const Arguments& arguments) {
   bool all = false;
   Parser parser(
       "list [OPTIONS] [PREFIX]",
-      "Shows all locks whose name begins with PREFIX: their holders, and those who wait,\n"
-      "in their order.",
+      "Shows all locks whose name begins with PREFIX: their holders, and their waiters in\n"
+      "order.",
       "  interlock list billing:\n  interlock list --json | jq .resources\n");
-  parser.add_names(prefix, "Only names that begin with it", "PREFIX");
-  parser.add_flag("-a,--all", all, "Also what is held only because something below it is");
+  parser.add_names(prefix, "Only locks whose names begin with this", "PREFIX");
+  parser.add_flag("-a,--all", all,
+                  "Also names that are held only for a lock below them, such as a for a/b");
   parser.add_json(json);
   parser.read(arguments);
   if (prefix.size() > 1) throw UsageError("only one prefix can be given");

@@ -34,16 +34,16 @@ constexpr std::array kCommands = {
     Command{"release", "Give a token's lock back", cli::release},
     Command{"who", "Who holds a lock?", cli::who},
     Command{"list", "All locks, holders and waiters", cli::list},
-    Command{"watch", "The same, live", cli::watch},
+    Command{"watch", "Holders and waiters, live", cli::watch},
     Command{"top", "The busiest locks, live", cli::top},
-    Command{"serve", "Metrics of a store for Prometheus", cli::serve},
-    Command{"deadlocks", "Who waits for whom in a circle", cli::deadlocks},
+    Command{"serve", "Serve metrics for Prometheus", cli::serve},
+    Command{"deadlocks", "Workers that wait for each other", cli::deadlocks},
     Command{"break", "Take a lock away from its holder", cli::break_lock},
-    Command{"repair", "Mend a damaged file store", cli::repair},
+    Command{"repair", "Repair a damaged file store", cli::repair},
     Command{"schema", "Print the SQL of a PostgreSQL store", cli::schema},
-    Command{"config", "Show what is set, and where", cli::config},
-    Command{"bench", "How fast is this store?", cli::bench},
-    Command{"simulate", "Watch a store under load, and check it", cli::simulate},
+    Command{"config", "Show the settings and where they come from", cli::config},
+    Command{"bench", "Measure the speed of the store", cli::bench},
+    Command{"simulate", "Put load on a store, and check it", cli::simulate},
 };
 
 constexpr const char* kExamples = R"(
@@ -52,11 +52,11 @@ Examples:
   interlock run -n nightly -- ./backup.sh     or give up at once (exit status 75)
   interlock run -w 10s db --also cache -- make migrate
   interlock run --slots 4 encode -- ffmpeg …  four at a time
-  interlock who nightly                       who is in the way?
+  interlock who nightly                       who holds the lock?
   token=$(interlock acquire deploy --ttl 10m) … interlock release "$token"
 
 The store: --url URL, else "url" in --config FILE, else $INTERLOCK_URL, else "url" in the settings file
-($INTERLOCK_CONFIG, ./interlock.json), else a directory of yours on this machine. See: interlock config
+($INTERLOCK_CONFIG, ./interlock.json), else a directory of this user on this machine. See: interlock config
 More: interlock COMMAND --help, man interlock
 )";
 
@@ -212,7 +212,7 @@ int main(int argc, char** argv) {
     }();
     die_of_ctrl_c(status);
     if (!std::cout.flush()) {
-      cli::complain("what there is to say can't be written");
+      cli::complain("can't write to stdout");
       return status == cli::kOk ? cli::kIo : status;
     }
     return status;

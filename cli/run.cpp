@@ -57,24 +57,23 @@ Wanted read(const Arguments& arguments) {
   Parser parser("run [OPTIONS] NAME… -- COMMAND…",
                 "Takes the lock NAME, runs the command, and gives the lock back.", kExamples);
   auto& names = wanted.claim.names;
-  parser.add_names(names, "What to lock; several names: all of them, or none");
+  parser.add_names(names, "The lock; several names: all of them together, or none");
   add_claim(parser, wanted.claim, std::chrono::seconds(30));
   parser.add_flag("--scrub", wanted.scrub,
                   "Take the store's passwords out of the command's environment");
-  add_duration(parser, "--at-least",
-               "Keep the lock at least so long, even if the command ends sooner: for cron on hosts "
-               "whose clocks differ",
-               [&wanted](auto value) {
-                 wanted.at_least = checked(value, std::chrono::milliseconds(1));
-               });
+  add_duration(
+      parser, "--at-least",
+      "Keep the lock until this long after it was granted, even if the command ends sooner: "
+      "for cron on hosts whose clocks differ",
+      [&wanted](auto value) { wanted.at_least = checked(value, std::chrono::milliseconds(1)); });
   parser.read(arguments);
   wanted.common = parser.common;
   wanted.command = arguments.after;
   if (wanted.at_least && (wanted.claim.slots > 0 || wanted.claim.shared)) {
     throw UsageError(std::string("--at-least can't be combined with ") +
                      (wanted.claim.shared ? "--shared" : "--slots") +
-                     ": it keeps a second run from starting, and a lock that several may hold does "
-                     "not");
+                     ": the kept lock has to exclude a second run, and a lock that several may "
+                     "hold does not");
   }
   if (!arguments.separated) {
     throw UsageError("put -- before the command: interlock run NAME -- COMMAND…");
@@ -85,7 +84,8 @@ Wanted read(const Arguments& arguments) {
     command.erase(command.begin());
     if (!command.empty() && command.front() == "--") command.erase(command.begin());
   }
-  if (names.empty()) throw UsageError("what to lock? interlock run NAME -- COMMAND…");
+  if (names.empty())
+    throw UsageError("the name of the lock is missing: interlock run NAME -- COMMAND…");
   if (command.empty()) {
     throw UsageError("no command to run: interlock run " + names.front() + " -- COMMAND…");
   }

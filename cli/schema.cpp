@@ -11,7 +11,7 @@ int schema(const Arguments& arguments) {
   Parser parser(
       "schema [OPTIONS]",
       "Prints the SQL that a PostgreSQL store runs when it is first used, for databases where\n"
-      "programs have not the right to. It is safe to run again.",
+      "programs lack the right to run it. It is safe to run again.",
       "  interlock schema --url postgres://db/app | psql -v ON_ERROR_STOP=1 -d app\n");
   parser.read(arguments);
   const auto url = interlock::Url::parse(store_url(parser.common));

@@ -131,9 +131,10 @@ int serve(const Arguments& arguments) {
       "  interlock serve --metrics 0.0.0.0:7450 --names --url redis://locks.internal\n");
   parser.add_option("--metrics", where, "Where to listen (default host: 127.0.0.1)")
       ->type_name("[HOST:]PORT");
-  parser.add_flag("--names", names, "Also figures for each lock, by its name");
+  parser.add_flag("--names", names, "Also metrics of each lock, with its name");
   parser.read(arguments);
-  if (where.empty()) throw UsageError("where? interlock serve --metrics [HOST:]PORT");
+  if (where.empty())
+    throw UsageError("the port to listen at is missing: interlock serve --metrics [HOST:]PORT");
 
   const Signals signals;
   const auto connection = std::make_shared<Connection>();

@@ -231,11 +231,11 @@ int top(const Arguments& arguments) {
   bool json = false;
   Parser parser(
       "top [OPTIONS] [PREFIX]",
-      "Shows which locks are waited for most, by whom they are held, and since when; the\n"
+      "Shows which locks have most waiters, who holds them, and since when; the\n"
       "keys w, l, o, c and n sort by waiters, longest wait, oldest holder, changes and name,\n"
       "and q quits. If the output is not a terminal, it is shown once.",
       "  interlock top\n  interlock top --once --sort oldest billing:\n");
-  parser.add_names(given, "Only names that begin with it", "PREFIX");
+  parser.add_names(given, "Only locks whose names begin with this", "PREFIX");
   add_duration(parser, "--interval", "How often to look (default: 1s)",
                [&](Duration value) { interval = value; });
   std::vector<std::string> names;
@@ -244,7 +244,7 @@ int top(const Arguments& arguments) {
   parser.add_option("--sort", by, "By waiting (default), longest, oldest, changes or name")
       ->type_name("KEY")
       ->check(CLI::IsMember(names));
-  parser.add_flag("--once", once, "Print it once, and end");
+  parser.add_flag("--once", once, "Print the table once, and end");
   parser.add_json(json);
   parser.read(arguments);
   if (given.size() > 1) throw UsageError("only one prefix can be given");

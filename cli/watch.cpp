@@ -82,7 +82,7 @@ int watch(const Arguments& arguments) {
       "Shows the locks whose name begins with PREFIX, live; q quits. If the output is not a\n"
       "terminal, prints a line for each change. A store that does not answer is asked again.",
       "  interlock watch\n  interlock watch billing: | tee locks.log\n");
-  parser.add_names(given, "Only names that begin with it", "PREFIX");
+  parser.add_names(given, "Only locks whose names begin with this", "PREFIX");
   add_duration(parser, "--interval", "How often to look (default: 500ms)",
                [&](Duration value) { interval = value; });
   parser.read(arguments);
