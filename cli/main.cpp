@@ -200,14 +200,14 @@ void occupy_closed_stdio() {
 int main(int argc, char** argv) {
   occupy_closed_stdio();
   std::setlocale(LC_CTYPE, "");
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const auto words = cli::arguments_of(argc, argv);
   cli::hide_secrets(argc, argv);
   try {
     const int status = [&] {
       try {
         return interlock_main(words);
       } catch (const cli::NeedsFullProgram&) {
-        cli::become_full_program(words);
+        cli::become_full_program(argv, words);
       }
     }();
     die_of_ctrl_c(status);

@@ -70,12 +70,14 @@ check free missing
 
 it "keeps nothing that was taken away from it before it noticed"
 rm -f go
-"$INTERLOCK" run --at-least 1h --ttl 1h broken -- sh -c 'until test -e go; do sleep 0.02; done' &
+"$INTERLOCK" run --at-least 1h --ttl 1h broken -- sh -c 'echo $$ >pid.new; mv pid.new pid; until test -e go; do sleep 0.02; done' &
 job=$!
-eventually held broken
+eventually test -e pid
 kill -STOP "$job"
 expect 0 "$INTERLOCK" break --yes broken
 touch go
+reaped() { ! test -e "/proc/$(<pid)"; }
+eventually reaped
 kill -CONT "$job"
 ends "$job" 76
 check free broken
