@@ -113,27 +113,30 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
     variables.emplace_back("INTERLOCK_FENCE");  // not one of a lock around us
   }
   if (wanted.claim.actor) variables.push_back("INTERLOCK_ACTOR=" + *wanted.claim.actor);
-  // A password is nothing that a command's environment should show. And without it, another store's
-  // URL would be wrong.
-  const auto& url = wanted.common.url;
+  // The command finds the same store, in whatever directory it works. A password is nothing that its environment
+  // should show, unless it had it before.
+  const auto store = store_url(wanted.common);
   const auto& file = wanted.common.settings.file();
-  bool withheld = has_secret(url);
+  bool withheld = has_secret(wanted.common.url);
   if (wanted.scrub) {
-    const auto store = store_url(wanted.common);
     const auto secrets = secret_variables(store);
     variables.insert(variables.end(), secrets.begin(), secrets.end());
     withheld = withheld || !secrets.empty() || has_secret(store);
   }
-  // The command finds the same store, in whatever directory it works.
-  const bool by_file =
-      wanted.common.settings.explain().front().origin == interlock::SettingOrigin::file;
-  if (withheld || !url.empty()) {
-    variables.push_back("INTERLOCK_URL=" +
-                        (withheld ? std::string(interlock::detail::kWithheldStore) : url));
-  } else if (by_file) {
+  using interlock::SettingOrigin;
+  const auto origin = wanted.common.settings.explain().front().origin;
+  if (withheld) {
+    variables.push_back("INTERLOCK_URL=" + std::string(interlock::detail::kWithheldStore));
+  } else if (!has_secret(store)) {
+    variables.push_back("INTERLOCK_URL=" + store);
+  } else if (origin == SettingOrigin::file) {
     variables.emplace_back("INTERLOCK_URL");  // it would go before the file
   }
-  if (!file.empty()) variables.push_back("INTERLOCK_CONFIG=" + file.string());
+  // A pipe has been read, and has nothing more to say.
+  if (std::error_code ignored; std::filesystem::is_regular_file(file, ignored))
+    variables.push_back("INTERLOCK_CONFIG=" + file.string());
+  else if (!file.empty())
+    variables.emplace_back("INTERLOCK_CONFIG=/dev/null");
   return variables;
 }
 

@@ -38,7 +38,7 @@ void overwrite(char* text, const std::string& with) {
 
 void hide_secrets(int argc, char** argv) {
   bool store = false;  // the word before was --url
-  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+  for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const auto equals = word.starts_with("--") ? word.find('=') : std::string_view::npos;
     const auto value = word.substr(equals == std::string_view::npos ? 0 : equals + 1);
@@ -61,8 +61,15 @@ std::vector<std::string> secret_variables(const std::string& text) {
     names.emplace_back("INTERLOCK_URL");
   }
   auto url = interlock::Url::parse(text);
-  if (auto variable = url.take("password-env"); !variable.empty()) {
-    names.push_back(std::move(variable));
+  for (const char* option : {"password-env", "sentinel-password-env"}) {
+    if (auto variable = url.take(option); !variable.empty()) names.push_back(std::move(variable));
+  }
+  // A Redlock has a whole URL for each of its servers.
+  for (std::string_view nodes = url.query["nodes"]; !nodes.empty();) {
+    const auto comma = std::min(nodes.find(','), nodes.size());
+    for (auto& name : secret_variables(std::string(nodes.substr(0, comma))))
+      names.push_back(std::move(name));
+    nodes.remove_prefix(std::min(comma + 1, nodes.size()));
   }
   const auto add = [&](const char* name) {
     if (std::getenv(name) != nullptr) names.emplace_back(name);

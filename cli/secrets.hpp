@@ -8,7 +8,7 @@
 namespace cli {
 
 /// Overwrites the passwords of URLs and the tokens in the arguments of this process, so that ps(1) does not
-/// show them. Not what comes after a "--": that is another command's.
+/// show them. Also in the words of a command that `run` starts: it has copies.
 void hide_secrets(int argc, char** argv);
 
 /// Whether there is something in the URL that others must not see.

@@ -44,9 +44,10 @@ Letter letter(std::string_view text) {
 
 // Control characters; characters that turn the writing direction around, take no room, or end a line.
 bool harmful(char32_t code) {
-  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c ||
-         (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-         (code >= 0x2060 && code <= 0x2069) || code == 0xfeff;
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xad || code == 0x061c ||
+         code == 0x115f || code == 0x1160 || code == 0x180e || (code >= 0x200b && code <= 0x200f) ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x2069) ||
+         code == 0x3164 || code == 0xfeff || code == 0xffa0 || (code >= 0xe0000 && code <= 0xe007f);
 }
 
 std::string escaped(char32_t code, const char* format) {

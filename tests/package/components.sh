@@ -37,4 +37,23 @@ grep -E 'grpc|libpq|libcurl' "$work/libraries" && fail "libraries of other store
 grep -q unreachable "$work/error" || { cat "$work/error"; fail "redis: is not known"; }
 "$work/redis/consumer" "etcd://127.0.0.1:1" 2>"$work/error" && fail "etcd: was not asked for"
 grep -q "there is no store for 'etcd:'" "$work/error" || { cat "$work/error"; fail "etcd: is known"; }
+
+# A subdirectory may ask for more than the directory above it.
+mkdir -p "$work/project/sub"
+cat >"$work/project/CMakeLists.txt" <<'TOP'
+cmake_minimum_required(VERSION 3.25)
+project(top LANGUAGES CXX)
+find_package(interlock REQUIRED COMPONENTS file)
+add_subdirectory(sub)
+TOP
+cat >"$work/project/sub/CMakeLists.txt" <<SUB
+find_package(interlock REQUIRED COMPONENTS redis)
+find_package(interlock REQUIRED)
+add_executable(consumer $consumer/main.cpp)
+target_link_libraries(consumer PRIVATE interlock::interlock)
+SUB
+cmake -S "$work/project" -B "$work/project/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
+  cmake --build "$work/project/build" >>"$work/log" 2>&1 ||
+  { cat "$work/log"; fail "a subdirectory can't ask for more"; }
+"$work/project/build/sub/consumer" || fail "it does not lock in memory"
 echo "all is well"

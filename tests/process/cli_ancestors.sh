@@ -59,6 +59,16 @@ for line in "alice:x:$alice:bob" "alice:x:$alice:alice,bob" "users:x:$alice:"; d
 done
 groups
 expect 69 locks
+
+it "and no group that is the primary one of another user"
+groups "alice:x:$alice:"
+users=$(</etc/passwd)
+echo "carol:x:6499:$alice::/:/bin/sh" >>/etc/passwd
+expect 69 locks
+echo "$users" >/etc/passwd
+expect 0 locks
+
+it "goes by mode and group"
 groups "alice:x:$alice:" "shared:x:$group:bob"
 chgrp $group /mnt/alice/projects
 expect 69 locks

@@ -47,18 +47,25 @@ same "$(INTERLOCK_CONFIG=/dev/null setting url)" "file://$work/by-variable|INTER
 same "$(setting url --config other.json)" "file://$work/by-other-file|$here/other.json:1"
 same "$(setting url --url "file://$work/by-option")" "file://$work/by-option|--url"
 inner='"$INTERLOCK" config --json | grep -o "\"where\":\"[^\"]*\"" | head -1'
-expect 0 "$INTERLOCK" run --config other.json a -- sh -c "$inner"
-contains "$out" "$here/other.json:1"
+expect 0 "$INTERLOCK" run --config other.json a -- "$INTERLOCK" config --json
+contains "$out" "$work/by-other-file"
 unset REDIS_HOST REDIS_DB LOCKING_BACKEND INTERLOCK_URL
 
 it "a command of run finds the same store, wherever it goes"
 inner='cd / && "$INTERLOCK" config --json | grep -o "\"where\":\"[^\"]*\"" | head -1'
 expect 0 "$INTERLOCK" run a -- sh -c "$inner"
-contains "$out" "$here/interlock.json:2"
+contains "$out" INTERLOCK_URL
+expect 0 "$INTERLOCK" run a -- sh -c 'cd / && "$INTERLOCK" config --json'
+contains "$out" "$work/by-file"
 expect 0 "$INTERLOCK" run --url "file://$work/by-option" a -- sh -c "$inner"
 contains "$out" INTERLOCK_URL
-expect 0 "$INTERLOCK" run --config other.json a -- sh -c "$inner"
-contains "$out" "$here/other.json:1"
+expect 0 "$INTERLOCK" run --config other.json a -- sh -c 'cd / && "$INTERLOCK" config --json'
+contains "$out" "$work/by-other-file"
+expect 0 "$INTERLOCK" run --config <(cat other.json) a -- "$INTERLOCK" config --json
+contains "$out" "$work/by-other-file"
+mkdir elsewhere && printf '{"url": "file://%s/by-stranger"}' "$work" >elsewhere/interlock.json
+expect 0 env -C / INTERLOCK_URL= "$INTERLOCK" run a -- sh -c "cd $work/elsewhere && \"\$INTERLOCK\" config --json"
+contains "$out" "$default_url"
 
 it "takes TTL, wait and label from the file, and the command line goes first"
 printf '{"url": "file://%s/locks", "ttl": "00:01:00", "maxWait": "50ms", "label": "from the file"}' "$work" >interlock.json

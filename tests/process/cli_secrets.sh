@@ -34,14 +34,14 @@ waits() {
   eventually test -e started
 }
 
-it "hides the password of --url in its own words and in those of the guardian, and nothing else"
+it "hides passwords in its own words and in those of the guardian, also of the command"
 for words in "run --url $url a" "--url $url run a" "run a --url=$url" "--url=$url run a"; do
   # shellcheck disable=SC2086
   waits $words
   for pid in $job $(pgrep -P $job); do
     refute grep -q geheim "/proc/$pid/cmdline"
     contains "$(words_of "$pid")" "$shown"
-    contains "$(words_of "$pid")" redis://:mine@h
+    contains "$(words_of "$pid")" 'redis://:***@h'
   done
   touch enough
   ends $job 0

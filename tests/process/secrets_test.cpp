@@ -18,6 +18,11 @@ TEST(SecretVariables, AreThoseOfTheStoreThatIsUsed) {
   EXPECT_EQ(secret_variables("file:///locks"), Names{});
   EXPECT_EQ(secret_variables("postgres://h/db"), (Names{"PGPASSWORD", "PGPASSFILE"}));
   EXPECT_EQ(secret_variables("redis://h?password-env=X"), Names{"X"});
+  EXPECT_EQ(secret_variables("redis+sentinel://h/m?sentinel-password-env=S&password-env=X"),
+            (Names{"X", "S"}));
+  EXPECT_EQ(
+      secret_variables("redlock:?nodes=redis://a%3Fpassword-env%3DX,redis://b%3Fpassword-env%3DY"),
+      (Names{"X", "Y"}));
   ::setenv("INTERLOCK_URL", "redis://:geheim@h", 1);
   EXPECT_EQ(secret_variables("file:///locks"), Names{"INTERLOCK_URL"});
   ::unsetenv("INTERLOCK_URL");

@@ -45,6 +45,19 @@ bool is_trusted(uid_t owner) {
   return owner == 0 || owner == ::geteuid() || (owner == kUnmapped && leaves_users_unmapped());
 }
 
+// Whether it is the primary group of another user than `name`.
+bool is_anothers_group(gid_t group, const std::string& name) {
+  std::vector<char> room(65536);
+  passwd user{};
+  passwd* found = nullptr;
+  bool another = false;
+  ::setpwent();
+  while (!another && ::getpwent_r(&user, room.data(), room.size(), &found) == 0)
+    another = user.pw_gid == group && name != user.pw_name;
+  ::endpwent();
+  return another;
+}
+
 // The group that useradd and adduser make for each user: of the user's name, and of nobody else.
 bool is_own_group(gid_t group) {
   std::vector<char> room(65536);
@@ -62,7 +75,7 @@ bool is_own_group(gid_t group) {
   for (char** member = entry.gr_mem; *member != nullptr; ++member) {
     if (name != *member) return false;
   }
-  return true;
+  return !is_anothers_group(group, name);
 }
 
 // Then the permissions of the group are the most that an entry of the list may give, to whomever.
