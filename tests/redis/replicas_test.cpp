@@ -57,11 +57,11 @@ class Triers {
 TEST_F(Replicas, WaitingForAReplicaHoldsUpNoRenewal) {
   const auto other = replica();
   const auto locks = connect(strict_url());
-  const auto lease = Mutex(locks, "held", {.ttl = 3s}).acquire();
+  const auto lease = Mutex(locks, "held", {.ttl = 6s}).acquire();
   other->stop();
-  const auto until = lease.valid_until() + 4s;
+  const auto until = lease.valid_until() + 7s;
   {
-    const Triers triers(locks, 8);
+    const Triers triers(locks, 16);  // a second each, so one after the other they take longer than the TTL
     EXPECT_TRUE(eventually([&] { return lease.valid_until() > until || !lease; }));
     EXPECT_GT(triers.refused(), 0);
   }
