@@ -277,12 +277,12 @@ int bench(const Arguments& arguments) {
   bool json = false;
   Parser parser(
       "bench [OPTIONS]",
-      "Measures this store from here: how long a lock takes, how many can be had in a second,\n"
-      "and how long it takes from one who gives it back to one who waits. Uses locks of its\n"
-      "own (interlock-bench:…), and leaves none of them behind.",
+      "Measures the store from this machine: the time to take a lock, locks per second, and the\n"
+      "time from a release to the grant of the next waiter. Uses locks of its own\n"
+      "(interlock-bench:…), and leaves none of them behind.",
       "  interlock bench --url redis://localhost\n  interlock bench --duration 1m --json\n");
-  add_work_time(parser, "How long, in all (default: 20s)", duration);
-  parser.add_option("--threads", threads, "How many at once, for the throughput (default: 64)")
+  add_work_time(parser, "How long all measurements take (default: 20s)", duration);
+  parser.add_option("--threads", threads, "Threads at once, for the throughput (default: 64)")
       ->type_name("N")
       ->check(CLI::Range(1U, 1024U));
   parser.add_json(json);

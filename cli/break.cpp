@@ -6,6 +6,7 @@
 
 #include "command.hpp"
 #include "show.hpp"
+#include "store_view.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -38,19 +39,19 @@ int break_lock(const Arguments& arguments) {
   bool yes = false;
   Parser parser(
       "break [OPTIONS] NAME",
-      "Takes the lock away from whoever holds it. A command under `interlock run` is ended\n"
-      "when it notices: at once as a rule, and a third of its TTL later at most. Until then\n"
-      "both may run, unless what they write to checks the fence.",
+      "Takes the lock away from its holders. A command under `interlock run` is ended when\n"
+      "`interlock run` notices: usually at once, at the latest after a third of the TTL. Until\n"
+      "then the old and a new holder may both work, unless what they write to checks the fence.",
       "  interlock break nightly\n  interlock break --yes nightly\n");
   parser.add_names(names, "The lock to break");
   parser.add_flag("-y,--yes", yes, "Don't ask");
   parser.read(arguments);
-  if (names.size() != 1) throw UsageError("one lock to break: interlock break NAME");
+  if (names.size() != 1) throw UsageError("give the name of one lock: interlock break NAME");
   const auto& name = names.front();
   interlock::check_resource(name);
 
-  const auto client = open_store(parser.common);
-  const auto snapshot = client.inspect({.resources = names});
+  StoreView store(parser.common);
+  const auto snapshot = store.inspect({.resources = names});
   if (snapshot.resources.empty() || snapshot.resources.front().holders.empty()) {
     complain(name + ": nobody holds it");
     return kNothing;
@@ -63,26 +64,28 @@ int break_lock(const Arguments& arguments) {
   }
   if (!yes) {
     if (::isatty(STDIN_FILENO) != 1) {
-      throw UsageError(name + ": to break it without a terminal to ask on, add --yes");
+      throw UsageError(
+          name + ": there is no terminal to ask on; to break the lock without asking, add --yes");
     }
     if (!confirmed(name)) {
-      complain(name + ": left as it is");
+      complain(name + ": not broken");
       return kNothing;
     }
   }
   bool any = false;
   for (const auto& entry : holders) {
     if (entry.owner.empty()) {
-      complain(name + ": only the program that took it can give it back");
+      complain(name +
+               ": the holder is unknown, so only the program that took the lock can release it");
       continue;
     }
-    if (client.evict(name, entry.owner)) {
+    if (store.client()->evict(name, entry.owner)) {
       any = true;
       log_eviction(parser.common.log, "lock \"" + name + "\" was taken away from " +
                                           describe(entry.who) + ", owner " + entry.owner.brief() +
                                           ", which had held it for " + for_people(entry.age));
     } else {
-      complain(name + ": " + describe(entry.who) + " has let go of it by itself");
+      complain(name + ": " + describe(entry.who) + " has released it meanwhile");
     }
   }
   return any ? kOk : kNothing;

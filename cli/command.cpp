@@ -34,8 +34,9 @@ class Help : public CLI::Formatter {
 Parser::Parser(const std::string& usage, const std::string& description,
                const std::string& examples)
     : CLI::App(description), command_(usage.substr(0, usage.find(" ["))), usage_(usage) {
-  set_help_flag("-h,--help", "Show this");
+  set_help_flag("-h,--help", "Show this help");
   footer(examples.empty() ? "" : "Examples:\n" + examples);
+  allow_extras();
   add_common(*this, common);
 }
 
@@ -43,10 +44,11 @@ void Parser::add_names(std::vector<std::string>& names, const std::string& what,
                        const std::string& title) {
   names_ = &names;
   usage_ += "\n\n  " + title + std::string(28 - title.size(), ' ') + what;
-  allow_extras();
 }
 
-void Parser::add_json(bool& json) { add_flag("--json", json, "For programs; see interlock(1)"); }
+void Parser::add_json(bool& json) {
+  add_flag("--json", json, "Print JSON, as interlock(1) documents it");
+}
 
 void Parser::read(const Arguments& given) {
   auto arguments = given.before;
@@ -60,8 +62,9 @@ void Parser::read(const Arguments& given) {
     std::reverse(arguments.begin(), arguments.end());
     parse(std::move(arguments));
     for (auto& word : remaining()) {
-      if (word.size() > 1 && word.front() == '-') throw CLI::ExtrasError({word});
-      if (names_ != nullptr) names_->push_back(std::move(word));
+      if (word.size() > 1 && word.front() == '-') refuse_option(word);
+      if (names_ == nullptr) throw CLI::ExtrasError({word});
+      names_->push_back(std::move(word));
     }
     if (names_ != nullptr) names_->insert(names_->end(), literal.begin(), literal.end());
   } catch (const CLI::CallForHelp&) {
@@ -92,6 +95,18 @@ void Parser::read(const Arguments& given) {
   }
 }
 
+void Parser::refuse_option(const std::string& word) const {
+  std::vector<std::string> names;
+  for (const auto* option : get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const auto name = word.substr(0, word.find('='));
+  const auto nearest = interlock::detail::nearest(name, {names.begin(), names.end()});
+  throw UsageError("there is no option " + name +
+                   (nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?") +
+                   " (see: interlock " + command_ + " --help)");
+}
+
 bool takes_value(const std::string& word) {
   return word == "--url" || word == "--config" || word == "--log-level" || word == "--log-format";
 }
@@ -106,7 +121,7 @@ std::string line_of_stdin(std::size_t most) {
   for (char c = 0; std::cin.get(c) && c != '\n';) {
     if (line.size() == most)
       throw UsageError("the first line of stdin has more than " + std::to_string(most) +
-                       " bytes, so it can't be what was asked for");
+                       " bytes, which is too long for a token or an answer");
     line += c;
   }
   return line;

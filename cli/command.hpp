@@ -71,6 +71,8 @@ class Parser : public CLI::App {
   Common common;
 
  private:
+  [[noreturn]] void refuse_option(const std::string& word) const;
+
   std::string command_;
   std::string usage_;
   std::vector<std::string>* names_ = nullptr;

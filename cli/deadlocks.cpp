@@ -9,6 +9,7 @@
 #include "command.hpp"
 #include "interlock/deadlock.hpp"
 #include "show.hpp"
+#include "store_view.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -18,11 +19,11 @@ namespace {
 using interlock::Deadlock;
 
 // There at two looks, and so for certain between them.
-std::vector<Deadlock> look_twice(const interlock::Client& client) {
-  const auto before = interlock::find_deadlocks(client.inspect());
+std::vector<Deadlock> look_twice(StoreView& store) {
+  const auto before = interlock::find_deadlocks(store.inspect());
   if (before.empty()) return {};
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  auto found = interlock::find_deadlocks(client.inspect());
+  auto found = interlock::find_deadlocks(store.inspect());
   std::erase_if(found, [&](const Deadlock& now) {
     return std::none_of(before.begin(), before.end(),
                         [&](const Deadlock& then) { return now.same_as(then); });
@@ -57,17 +58,18 @@ int deadlocks(const Arguments& arguments) {
   bool json = false;
   Parser parser(
       "deadlocks [OPTIONS]",
-      "Shows who waits for whom in a circle, among those that said who they are (--actor; in\n"
-      "programs, the threads of an identity, too). Exit status 1 if there is none.",
+      "Shows deadlocks: workers that hold locks and wait for each other's. Only workers that\n"
+      "have a name are seen: by --actor, and in programs also by thread and identity. Exit\n"
+      "status 1 if there is no deadlock.",
       "  interlock deadlocks && interlock list\n");
   parser.add_json(json);
   parser.read(arguments);
-  const auto client = open_store(parser.common);
-  const auto found = look_twice(client);
+  StoreView store(parser.common);
+  const auto found = look_twice(store);
   if (json) {
     auto all = nlohmann::ordered_json::array();
     for (const auto& deadlock : found) all.push_back(to_json(deadlock));
-    print_json({{"store", client.traits().where}, {"deadlocks", std::move(all)}});
+    print_json({{"store", store.traits().where}, {"deadlocks", std::move(all)}});
     return found.empty() ? kNothing : kOk;
   }
   for (const auto& deadlock : found) {
@@ -80,7 +82,7 @@ int deadlocks(const Arguments& arguments) {
     }
   }
   if (found.empty() && ::isatty(STDOUT_FILENO) == 1)
-    std::cout << "no deadlock at " << printable(client.traits().where) << '\n';
+    std::cout << "no deadlock at " << printable(store.traits().where) << '\n';
   return found.empty() ? kNothing : kOk;
 }
 

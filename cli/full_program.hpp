@@ -18,7 +18,10 @@ void check_settings_file(const Common& common);
 /// asks for.
 void check_program(const Common& common);
 
-/// Goes on as the full program with these arguments. Throws Failure if that can't be started.
-[[noreturn]] void become_full_program(const std::vector<std::string>& arguments);
+/// What the command was called with.
+std::vector<std::string> arguments_of(int argc, char** argv);
+/// Goes on as the full program with these arguments. `argv` is what ps(1) shows of them. Throws Failure if the
+/// full program can't be started.
+[[noreturn]] void become_full_program(char** argv, const std::vector<std::string>& arguments);
 
 }  // namespace cli

@@ -47,7 +47,7 @@ Address parse(const std::string& where) {
   const auto [last, error] = std::from_chars(address.port.data(), end, number);
   if (error != std::errc{} || last != end || address.host.empty()) {
     throw UsageError("\"" + where + "\" is no address to listen at; give a port, or HOST:PORT: " +
-                     "9100, 0.0.0.0:9100, [::1]:9100");
+                     "7450, 0.0.0.0:7450, [::1]:7450");
   }
   return address;
 }

@@ -27,7 +27,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// "http://127.0.0.1:9100".
+  /// "http://127.0.0.1:7450".
   [[nodiscard]] const std::string& url() const { return url_; }
 
   /// Serves until this descriptor can be read.

@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "interlock/multi_lock.hpp"
 #include "show.hpp"
+#include "store_view.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -20,21 +21,25 @@ int who(const Arguments& arguments) {
   parser.add_names(names, "The locks to look at");
   parser.add_json(json);
   parser.read(arguments);
-  if (names.empty()) throw UsageError("whose? interlock who NAME…; interlock list shows all");
+  if (names.empty())
+    throw UsageError(
+        "the name of a lock is missing: interlock who NAME…; interlock list shows all locks");
   for (const auto& name : names) interlock::check_resource(name);
-  const auto client = open_store(parser.common);
-  const auto snapshot = client.inspect({.resources = names});
+  StoreView store(parser.common);
+  const auto snapshot = store.inspect({.resources = names});
   bool held = false;
   for (const auto& state : snapshot.resources) held = held || !state.holders.empty();
   if (json) {
-    print_json(to_json(snapshot, client.traits().where));
+    print_json(to_json(snapshot, store.traits().where));
     return held ? kOk : kNothing;
   }
   for (const auto& name : names) {
     const auto state = std::find_if(snapshot.resources.begin(), snapshot.resources.end(),
                                     [&](const auto& each) { return each.resource == name; });
     if (state == snapshot.resources.end() || state->holders.empty()) {
-      const auto above = in_the_way(client, {interlock::exclusive(name)}, {});
+      const auto* client = store.client();
+      const auto above =
+          client != nullptr ? in_the_way(*client, {interlock::exclusive(name)}, {}) : std::string();
       std::cout << printable(name) << ": free";
       if (!above.empty()) std::cout << ", but can't be had: " << printable(above);
       std::cout << '\n';
@@ -64,24 +69,25 @@ int list(const Arguments& arguments) {
   bool all = false;
   Parser parser(
       "list [OPTIONS] [PREFIX]",
-      "Shows all locks whose name begins with PREFIX: their holders, and those who wait,\n"
-      "in their order.",
+      "Shows all locks whose name begins with PREFIX: their holders, and their waiters in\n"
+      "order.",
       "  interlock list billing:\n  interlock list --json | jq .resources\n");
-  parser.add_names(prefix, "Only names that begin with it", "PREFIX");
-  parser.add_flag("-a,--all", all, "Also what is held only because something below it is");
+  parser.add_names(prefix, "Only locks whose names begin with this", "PREFIX");
+  parser.add_flag("-a,--all", all,
+                  "Also names that are held only for a lock below them, such as a for a/b");
   parser.add_json(json);
   parser.read(arguments);
   if (prefix.size() > 1) throw UsageError("only one prefix can be given");
-  const auto client = open_store(parser.common);
-  const auto snapshot = client.inspect({.prefix = prefix.empty() ? "" : prefix.front()});
+  StoreView store(parser.common);
+  const auto snapshot = store.inspect({.prefix = prefix.empty() ? "" : prefix.front()});
   if (json) {
-    print_json(to_json(snapshot, client.traits().where));
+    print_json(to_json(snapshot, store.traits().where));
     return kOk;
   }
   const auto lines = table(snapshot, all);
   for (const auto& line : lines) std::cout << line << '\n';
   if (lines.empty() && ::isatty(STDOUT_FILENO) == 1) {
-    std::cout << "nothing is locked at " << printable(client.traits().where) << '\n';
+    std::cout << "nothing is locked at " << printable(store.traits().where) << '\n';
   }
   return kOk;
 }

@@ -49,10 +49,10 @@ void add_logging(CLI::App& app, Logging& logging) {
                                                          {"error", LogLevel::error}};
   app.add_flag_callback(
       "-v,--verbose", [&logging] { logging.level = LogLevel::debug; },
-      "Tell on stderr what happens: --log-level debug");
+      "Log all events on stderr: --log-level debug");
   app.add_option_function<std::string>(
          "--log-level", [&logging](const std::string& name) { logging.level = levels.at(name); },
-         "Log what matters so much: debug, info, warning, error")
+         "Log events of this level and above: debug, info, warning, error")
       ->type_name("LEVEL")
       ->check(CLI::IsMember(levels));
   app.add_option_function<std::string>(

@@ -34,16 +34,16 @@ constexpr std::array kCommands = {
     Command{"release", "Give a token's lock back", cli::release},
     Command{"who", "Who holds a lock?", cli::who},
     Command{"list", "All locks, holders and waiters", cli::list},
-    Command{"watch", "The same, live", cli::watch},
+    Command{"watch", "Holders and waiters, live", cli::watch},
     Command{"top", "The busiest locks, live", cli::top},
-    Command{"serve", "Metrics of a store for Prometheus", cli::serve},
-    Command{"deadlocks", "Who waits for whom in a circle", cli::deadlocks},
+    Command{"serve", "Serve metrics for Prometheus", cli::serve},
+    Command{"deadlocks", "Workers that wait for each other", cli::deadlocks},
     Command{"break", "Take a lock away from its holder", cli::break_lock},
-    Command{"repair", "Mend a damaged file store", cli::repair},
+    Command{"repair", "Repair a damaged file store", cli::repair},
     Command{"schema", "Print the SQL of a PostgreSQL store", cli::schema},
-    Command{"config", "Show what is set, and where", cli::config},
-    Command{"bench", "How fast is this store?", cli::bench},
-    Command{"simulate", "Watch a store under load, and check it", cli::simulate},
+    Command{"config", "Show the settings and where they come from", cli::config},
+    Command{"bench", "Measure the speed of the store", cli::bench},
+    Command{"simulate", "Put load on a store, and check it", cli::simulate},
 };
 
 constexpr const char* kExamples = R"(
@@ -52,11 +52,11 @@ Examples:
   interlock run -n nightly -- ./backup.sh     or give up at once (exit status 75)
   interlock run -w 10s db --also cache -- make migrate
   interlock run --slots 4 encode -- ffmpeg …  four at a time
-  interlock who nightly                       who is in the way?
+  interlock who nightly                       who holds the lock?
   token=$(interlock acquire deploy --ttl 10m) … interlock release "$token"
 
 The store: --url URL, else "url" in --config FILE, else $INTERLOCK_URL, else "url" in the settings file
-($INTERLOCK_CONFIG, ./interlock.json), else a directory of yours on this machine. See: interlock config
+($INTERLOCK_CONFIG, ./interlock.json), else a directory of this user on this machine. See: interlock config
 More: interlock COMMAND --help, man interlock
 )";
 
@@ -70,7 +70,33 @@ void show_help() {
   std::cout << kExamples;
 }
 
-const Command& find(const std::string& name) {
+constexpr std::array<std::string_view, 7> kCommonOptions = {
+    "--url", "--config", "--verbose", "--log-level", "--log-format", "--help", "--version"};
+
+std::string option_name(const std::string& word) { return word.substr(0, word.find('=')); }
+
+bool is_common(const std::string& word) {
+  return word == "-h" || word == "-v" ||
+         std::find(kCommonOptions.begin(), kCommonOptions.end(), option_name(word)) !=
+             kCommonOptions.end();
+}
+
+std::string_view nearest_option(const std::string& word) {
+  return interlock::detail::nearest(option_name(word),
+                                    {kCommonOptions.begin(), kCommonOptions.end()});
+}
+
+[[noreturn]] void refuse_option(const std::string& word) {
+  const auto nearest = nearest_option(word);
+  throw cli::UsageError("there is no option " + option_name(word) + " before the command; " +
+                        (nearest.empty()
+                             ? "for a store there is --url, and each command has its own options: "
+                               "see interlock --help"
+                             : "did you mean " + std::string(nearest) + "?"));
+}
+
+/// `option`: one before it that not every command has, or empty.
+const Command& find(const std::string& name, const std::string& option) {
   const auto* found = std::find_if(kCommands.begin(), kCommands.end(),
                                    [&](const Command& command) { return command.name == name; });
   if (found != kCommands.end()) return *found;
@@ -78,6 +104,8 @@ const Command& find(const std::string& name) {
   known.reserve(kCommands.size());
   for (const auto& command : kCommands) known.emplace_back(command.name);
   const auto nearest = interlock::detail::nearest(name, known);
+  if (!option.empty() && (nearest.empty() || !nearest_option(option).empty()))
+    refuse_option(option);
   throw cli::UsageError("there is no command \"" + name + "\"; " +
                         (nearest.empty() ? "see: interlock --help"
                                          : "did you mean \"" + std::string(nearest) + "\"?"));
@@ -115,11 +143,13 @@ void die_of_ctrl_c(int status) {
 int interlock_main(std::vector<std::string> words) {
   // The command is the first word that is neither an option nor the value of one.
   std::size_t at = 0;
+  std::string unknown;  // the first option that not every command has
   while (at < words.size() && words[at].starts_with("-") && words[at] != "--") {
     if (words[at] == "--version") {
       std::cout << "interlock " << INTERLOCK_VERSION << '\n';
       return cli::kOk;
     }
+    if (unknown.empty() && !is_common(words[at])) unknown = words[at];
     at += cli::takes_value(words[at]) ? 2 : 1;
   }
   if (at < words.size() && words[at] == "help") {
@@ -127,23 +157,11 @@ int interlock_main(std::vector<std::string> words) {
     if (at < words.size()) words.emplace_back("--help");
   }
   if (at >= words.size()) {
-    const auto last = std::find_if(words.begin(), words.end(), [](const std::string& word) {
-      return word != "-h" && word != "--help" && word != "-v" && word != "--verbose" &&
-             !word.starts_with("--url") && !word.starts_with("--config");
-    });
-    if (last != words.end() && !words[0].starts_with("--url") &&
-        !words[0].starts_with("--config")) {
-      throw cli::UsageError("there is no option " + *last + "; see: interlock --help");
-    }
+    if (!unknown.empty()) refuse_option(unknown);
     show_help();
     return cli::kOk;
   }
-  if (at > 0 && words[at - 1].starts_with("-") && words[at].find(':') != std::string::npos) {
-    throw cli::UsageError(
-        "there is no option " + words[at - 1] +
-        " that takes a value; for a store there is --url (see: interlock --help)");
-  }
-  const Command& command = find(words[at]);
+  const Command& command = find(words[at], unknown);
   words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
   Arguments arguments{.before = std::move(words), .after = {}, .separated = false};
   const auto& set_by = *arguments.store_set_by;
@@ -182,19 +200,19 @@ void occupy_closed_stdio() {
 int main(int argc, char** argv) {
   occupy_closed_stdio();
   std::setlocale(LC_CTYPE, "");
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const auto words = cli::arguments_of(argc, argv);
   cli::hide_secrets(argc, argv);
   try {
     const int status = [&] {
       try {
         return interlock_main(words);
       } catch (const cli::NeedsFullProgram&) {
-        cli::become_full_program(words);
+        cli::become_full_program(argv, words);
       }
     }();
     die_of_ctrl_c(status);
     if (!std::cout.flush()) {
-      cli::complain("what there is to say can't be written");
+      cli::complain("can't write to stdout");
       return status == cli::kOk ? cli::kIo : status;
     }
     return status;

@@ -16,7 +16,7 @@ void add_common(CLI::App& app, Common& common) {
   app.add_option("--url", common.url, "The store (default: as interlock config says)")
       ->type_name("URL")
       ->check([](const std::string& url) {
-        return url.empty() ? std::string("an empty name is no store; is a variable not set?") : "";
+        return url.empty() ? std::string("the URL is empty; is a variable not set?") : "";
       });
   app.add_option("--config", common.config,
                  "The settings file (default: $INTERLOCK_CONFIG, else ./interlock.json)")
@@ -28,7 +28,7 @@ void load_settings(Common& common) {
   interlock::Presets presets;
   if (!common.url.empty()) presets.url = common.url;
   if (common.config && common.config->find("://") != std::string::npos)
-    throw UsageError("--config takes a file; for a store there is --url");
+    throw UsageError("--config takes the name of a settings file; to name a store, use --url");
   if (common.config && common.config->empty())
     throw UsageError("--config is empty; to read no settings file, give /dev/null");
   if (common.config) presets.file = *common.config;
@@ -68,10 +68,11 @@ interlock::Client open_any_store(const Common& common,
 interlock::Client open_store(const Common& common, std::shared_ptr<interlock::Observer> observer) {
   auto client = open_any_store(common, std::move(observer));
   if (!client.traits().across_processes) {
-    throw interlock::Error(interlock::Errc::invalid,
-                           "the store " + client.traits().where +
-                               " is seen by one process only, so it can't lock anybody out; use a "
-                               "file: URL, or none");
+    throw interlock::Error(
+        interlock::Errc::invalid,
+        "the store " + client.traits().where +
+            " exists in one process only, so its locks exclude no other process; "
+            "give a file: URL, or no URL");
   }
   // The log has them, too.
   if (!common.log.level && common.settings.log_level() != "error") {
@@ -129,36 +130,42 @@ std::string ClaimOptions::title() const {
 
 void add_claim(CLI::App& app, ClaimOptions& claim, interlock::Duration default_ttl) {
   claim.default_ttl = default_ttl;
-  app.add_option("--also", claim.also, "One more name to lock, all or none; may be repeated")
+  app.add_option("--also", claim.also,
+                 "One more lock, taken together with NAME or not at all; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  auto* shared = app.add_flag("-s,--shared", claim.shared, "Together with others that share it");
+  auto* shared =
+      app.add_flag("-s,--shared", claim.shared, "Share the lock with others that give --shared");
   app.add_option("--slots", claim.slots,
-                 "At most N at once for NAME; all users have to say the same N")
+                 "At most N hold NAME at once; all of them have to give the same N")
       ->type_name("N")
       ->check(CLI::Range(1U, std::numeric_limits<std::uint32_t>::max()))
       ->excludes(shared);
-  auto* no_wait = app.add_flag("-n,--no-wait", claim.no_wait, "Give up at once if it is taken");
-  add_duration(app, "-w,--wait", "Give up after so long (default: wait)", [&claim](auto value) {
-    claim.wait = value;
-  })->excludes(no_wait);
+  auto* no_wait =
+      app.add_flag("-n,--no-wait", claim.no_wait, "Give up at once if the lock is taken");
+  add_duration(app, "-w,--wait", "Give up after this time (default: wait as long as it takes)",
+               [&claim](auto value) { claim.wait = value; })
+      ->excludes(no_wait);
   add_duration(app, "--ttl",
-               "How long the lock outlives us at most (default: " +
+               "How long the lock lives without a renewal (default: " +
                    interlock::format_duration(default_ttl) + ")",
                [&claim](auto value) { claim.ttl = value; });
-  app.add_option("--label", claim.label, "What for, to be seen by others")->type_name("TEXT");
-  app.add_option("--identity", claim.identity, "Users of one identity don't exclude each other")
+  app.add_option("--label", claim.label, "What the lock is for; who and list show it")
+      ->type_name("TEXT");
+  app.add_option("--identity", claim.identity,
+                 "Holders of the same identity don't exclude each other")
       ->type_name("ID");
   app.add_option(
          "--actor", claim.actor,
-         "One who does one thing at a time: what it waits for while it holds others may be a "
-         "deadlock, and is then told (default: $INTERLOCK_ACTOR)")
+         "The name of a sequential worker, for finding deadlocks (default: $INTERLOCK_ACTOR)")
       ->type_name("ID");
-  app.add_option("--priority", claim.priority, "Higher ones are served first (default: 0)")
+  app.add_option("--priority", claim.priority,
+                 "Waiters of higher priority get the lock first (default: 0)")
       ->type_name("N");
-  app.add_flag("-q,--quiet", claim.quiet, "Say nothing if it is taken or the wait was too long");
+  app.add_flag("-q,--quiet", claim.quiet,
+               "Print nothing if the lock is taken or the wait was too long");
   app.add_option("-E,--conflict-exit-code", claim.busy_code,
-                 "Exit status if it is taken or the wait was too long (default: 75)")
+                 "Exit status if the lock is taken or the wait was too long (default: 75)")
       ->type_name("CODE")
       ->check(CLI::Range(0, 255));
 }
@@ -178,8 +185,8 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, const std::str
 interlock::Duration checked(interlock::Duration value, interlock::Duration least) {
   if (value >= least && value <= std::chrono::hours(24 * 365)) return value;
   throw interlock::Error(interlock::Errc::invalid,
-                         interlock::format_duration(value) + " is not possible; " +
-                             interlock::format_duration(least) + " to a year are");
+                         interlock::format_duration(value) + " is out of range: " +
+                             interlock::format_duration(least) + " to a year");
 }
 
 CLI::Option* add_work_time(CLI::App& app, const std::string& what, interlock::Duration& value) {

@@ -15,7 +15,7 @@ int repair(const Arguments& arguments) {
       "Sets aside the damaged files of a file store, so that its locks work again. Locks that\n"
       "were held in a damaged file are lost; the others are left alone.",
       "  interlock repair --dry-run\n  interlock repair --url file:///var/lib/app/locks\n");
-  parser.add_flag("--dry-run", dry_run, "Only say what would be done");
+  parser.add_flag("--dry-run", dry_run, "Only print what would be done");
   parser.read(arguments);
   const auto url = interlock::Url::parse(store_url(parser.common));
   if (url.scheme != "file") {

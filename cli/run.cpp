@@ -1,13 +1,17 @@
 // interlock run: takes the lock, runs the command, gives the lock back.
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <thread>
 
 #include "command.hpp"
 #include "interlock/config.hpp"
+#include "interlock/duration.hpp"
 #include "secrets.hpp"
 #include "supervisor.hpp"
 #include "waiting.hpp"
@@ -21,6 +25,7 @@ constexpr const char* kExamples =
     "  interlock run -n nightly -- ./backup.sh || test $? = 75\n"
     "  interlock run -w 1m30s account:1 --also account:2 -- ./transfer.sh\n"
     "  interlock run --shared config -- ./read-it.sh\n"
+    "  interlock run -n --at-least 1m nightly -- ./backup.sh   from cron on several hosts\n"
     "  interlock run --slots 4 encode -- ffmpeg -i in.mkv out.mp4\n"
     "\nExit status: the command's own (128+n if signal n ended it); 75 taken, waited too long or\n"
     "deadlock, 76 the lock was lost and the command ended, 69 no store, 64 usage, 127 no such\n"
@@ -44,6 +49,7 @@ struct Wanted {
   ClaimOptions claim;
   std::vector<std::string> command;
   bool scrub = false;
+  std::optional<interlock::Duration> at_least;
 };
 
 Wanted read(const Arguments& arguments) {
@@ -51,13 +57,24 @@ Wanted read(const Arguments& arguments) {
   Parser parser("run [OPTIONS] NAME… -- COMMAND…",
                 "Takes the lock NAME, runs the command, and gives the lock back.", kExamples);
   auto& names = wanted.claim.names;
-  parser.add_names(names, "What to lock; several names: all of them, or none");
+  parser.add_names(names, "The lock; several names: all of them together, or none");
   add_claim(parser, wanted.claim, std::chrono::seconds(30));
   parser.add_flag("--scrub", wanted.scrub,
                   "Take the store's passwords out of the command's environment");
+  add_duration(
+      parser, "--at-least",
+      "Keep the lock until this long after it was granted, even if the command ends sooner: "
+      "for cron on hosts whose clocks differ",
+      [&wanted](auto value) { wanted.at_least = checked(value, std::chrono::milliseconds(1)); });
   parser.read(arguments);
   wanted.common = parser.common;
   wanted.command = arguments.after;
+  if (wanted.at_least && (wanted.claim.slots > 0 || wanted.claim.shared)) {
+    throw UsageError(std::string("--at-least can't be combined with ") +
+                     (wanted.claim.shared ? "--shared" : "--slots") +
+                     ": the kept lock has to exclude a second run, and a lock that several may "
+                     "hold does not");
+  }
   if (!arguments.separated) {
     throw UsageError("put -- before the command: interlock run NAME -- COMMAND…");
   }
@@ -67,11 +84,15 @@ Wanted read(const Arguments& arguments) {
     command.erase(command.begin());
     if (!command.empty() && command.front() == "--") command.erase(command.begin());
   }
-  if (names.empty()) throw UsageError("what to lock? interlock run NAME -- COMMAND…");
+  if (names.empty())
+    throw UsageError("the name of the lock is missing: interlock run NAME -- COMMAND…");
   if (command.empty()) {
     throw UsageError("no command to run: interlock run " + names.front() + " -- COMMAND…");
   }
   wanted.claim.take(parser.common.settings);
+  // What keeps the lock after the command is a second lease of the same identity.
+  if (wanted.at_least && wanted.claim.identity.empty())
+    wanted.claim.identity = interlock::Owner::random().to_string();
   // Commands of one actor may run side by side, so each is a part of what it does.
   if (wanted.claim.inherited) *wanted.claim.actor += ">" + interlock::Owner::random().brief();
   wanted.claim.default_ttl = parser.common.settings.options().ttl;
@@ -123,6 +144,27 @@ std::string why_lost(const interlock::Lease& lease, const Events& events) {
   return problem.empty() ? reason : reason + ": " + problem;
 }
 
+/// Holds the lock beside the command's own lease, for the rest of --at-least: there is no gap between the two. No
+/// process renews it, and none ends it.
+std::optional<interlock::Lease> keep(const interlock::Client& client, const Wanted& wanted,
+                                     interlock::TimePoint granted) {
+  constexpr interlock::Duration kShortest = std::chrono::milliseconds(50);
+  if (!wanted.at_least) return {};
+  const auto rest = granted + *wanted.at_least - interlock::BootClock::now();
+  if (rest <= interlock::Duration::zero()) return {};
+  auto options = wanted.claim.options();
+  options.ttl = std::max(rest, kShortest);
+  options.renew = false;
+  options.retry = {};  // and not for as long as --wait says
+  options.process = 0;
+  auto attempt = client.acquire(wanted.claim.parts(), options, interlock::Wait::once());
+  if (attempt) return std::move(*attempt);
+  complain(wanted.claim.title() + ": can't be kept for the rest of --at-least (" +
+           interlock::format_duration(std::chrono::ceil<std::chrono::seconds>(rest)) +
+           "), so it is released now: " + attempt.error().message());
+  return {};
+}
+
 /// Gives the lock back. True: it had been ours all the time.
 bool give_back(interlock::Lease& lease, const std::string& title) {
   try {
@@ -152,15 +194,19 @@ std::string unless_ended(const std::string& otherwise, Left left) {
   return otherwise;
 }
 
-int finish(const Ended& ended, interlock::Lease& lease, const Events& events,
-           const Wanted& wanted) {
+int finish(const Ended& ended, interlock::Lease& lease, const Events& events, const Wanted& wanted,
+           const std::function<std::optional<interlock::Lease>()>& keep_rest) {
   const auto title = wanted.claim.title();
   if (ended.how == Ended::How::for_the_lease) {
     complain(title + ": the lock was lost (" + why_lost(lease, events) + ")" +
              unless_ended(", so the command was ended", ended.left));
     return kLost;  // what may be left of it goes with the lease
   }
+  // Not if the command was ended, or never ran: another host may run it.
+  auto rest = ended.how == Ended::How::by_itself ? keep_rest() : std::nullopt;
   const bool was_ours = give_back(lease, title);
+  if (rest && was_ours) (void)rest->detach();  // what was taken away from us is not ours to keep
+  rest.reset();
   switch (ended.how) {
     case Ended::How::not_started:
       return not_started(wanted.command.front(), ended.value);
@@ -190,12 +236,19 @@ int run(const Arguments& arguments) {
   Guardian guardian(wanted.command, signals);
   const auto events = std::make_shared<Events>();
   const auto client = open_store(wanted.common, events);
+  if (wanted.at_least && !client.traits().detaches) {
+    throw interlock::Error(interlock::Errc::unsupported,
+                           "the locks of " + client.traits().where +
+                               " end with the process that took them, so --at-least can't keep one "
+                               "after the command; use ?mode=lease");
+  }
   auto options = wanted.claim.options();
   options.process = guardian.pid();
 
   auto waited = wait_for_lock(client, wanted.claim, options, *events, signals, &guardian);
   if (!waited.lease) return waited.exit_status;
   auto& lease = *waited.lease;
+  const auto granted = interlock::BootClock::now();
   guardian.entrust(store_url(wanted.common), lease.token(), wanted.claim.title());
   if (!untie(lease)) {
     complain(wanted.claim.title() + ": the lock was lost before the command could start");
@@ -203,7 +256,8 @@ int run(const Arguments& arguments) {
   }
   const Ended ended = Supervisor(guardian, lease, *events, signals, wanted.claim.title())
                           .run(environment(wanted, client, lease));
-  const int status = finish(ended, lease, *events, wanted);
+  const int status =
+      finish(ended, lease, *events, wanted, [&] { return keep(client, wanted, granted); });
   guardian.dismiss();
   return status;
 }

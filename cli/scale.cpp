@@ -53,13 +53,15 @@ void add_options(Parser& parser, Asked& asked) {
                   "is set, else all)")
       ->type_name("STORE,…")
       ->delimiter(',');
-  parser.add_option("-p,--processes", asked.processes, "How many (default: 16,256,4096,10000)")
+  parser
+      .add_option("-p,--processes", asked.processes,
+                  "Numbers of processes (default: 16,256,4096,10000)")
       ->type_name("N,…")
       ->delimiter(',')
       ->check(CLI::Range(1, 1'000'000));
   parser
       .add_option("-l,--locks", asked.locks,
-                  "How many, to be picked by chance; 0: each process has its own (default: 1,0)")
+                  "Numbers of locks, picked at random; 0: one for each process (default: 1,0)")
       ->type_name("N,…")
       ->delimiter(',')
       ->check(CLI::Range(0, 10'000'000));
@@ -73,19 +75,20 @@ void add_options(Parser& parser, Asked& asked) {
       ->type_name("S");
   part("--shared", work.shared, 1, "Which part of the locks is shared (default: 0)")
       ->type_name("PART");
-  parser.add_option("--leases", work.leases, "That each process keeps alive besides (default: 0)")
+  parser
+      .add_option("--leases", work.leases, "More leases that each process keeps alive (default: 0)")
       ->type_name("N")
       ->check(CLI::Range(0, 100'000));
-  add_duration(parser, "--round-trip", "To the server and back, instead of what was measured",
+  add_duration(parser, "--round-trip", "Time to the server and back, instead of the measured one",
                [&](auto value) { asked.round_trip = checked(value); });
   add_duration(parser, "--service-time", "Of each call at the server, instead of what was measured",
                [&](auto value) { asked.service_time = checked(value); });
   parser
       .add_option("--cores", asked.cores,
-                  "Of each server; with files, of the one machine (default: as here)")
+                  "Cores of each server; with files, of the machine (default: as here)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
-  parser.add_option("--servers", asked.servers, "Of a cluster, or of Redlock (default: 3)")
+  parser.add_option("--servers", asked.servers, "Servers of a cluster, or of Redlock (default: 3)")
       ->type_name("N")
       ->check(CLI::Range(1, 100));
   add_work_time(parser,
@@ -94,7 +97,7 @@ void add_options(Parser& parser, Asked& asked) {
   add_seed(parser, "The same one gives the same run (default: 1)",
            [&work](auto value) { work.seed = value; });
   parser.add_flag("--check", asked.check,
-                  "Start so many real processes on --url as well, and tell the error");
+                  "Also run as many real processes on --url, and show the error of the model");
   parser.add_option("--svg", asked.svg, "Also draw throughput and waits")->type_name("FILE");
   parser.add_json(asked.json);
 }

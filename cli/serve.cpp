@@ -8,6 +8,7 @@
 #include "http_server.hpp"
 #include "interlock/metrics.hpp"
 #include "signals.hpp"
+#include "store_view.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -51,8 +52,7 @@ class Connection final : public interlock::Observer {
 class State {
  public:
   /// Looks are given up when `until` can be read.
-  State(const interlock::Client& client, bool names, int until)
-      : client_(client), names_(names), until_(until) {}
+  State(StoreView& store, bool names, int until) : store_(store), names_(names), until_(until) {}
 
   /// Empty, and `error` says why, if the store does not answer.
   const std::string& text() {
@@ -71,7 +71,7 @@ class State {
     try {
       if (!aside_.busy()) {
         aside_.start(
-            [this] { seen_ = interlock::to_metrics(client_.inspect(), client_.traits(), names_); });
+            [this] { seen_ = interlock::to_metrics(store_.inspect(), store_.traits(), names_); });
       }
       if (!aside_.wait(until_)) return false;
       (void)aside_.finish();
@@ -87,7 +87,7 @@ class State {
     return true;
   }
 
-  const interlock::Client& client_;
+  StoreView& store_;
   const bool names_;
   const int until_;
   std::chrono::steady_clock::time_point fresh_until_{};
@@ -127,20 +127,21 @@ int serve(const Arguments& arguments) {
       "serve [OPTIONS] --metrics [HOST:]PORT",
       "Serves the state of the store for Prometheus: GET /metrics, and GET /healthz, which\n"
       "is 200 while the store answers. Ends with SIGTERM or Ctrl-C.",
-      "  interlock serve --metrics 9100\n"
-      "  interlock serve --metrics 0.0.0.0:9100 --names --url redis://locks.internal\n");
+      "  interlock serve --metrics 7450\n"
+      "  interlock serve --metrics 0.0.0.0:7450 --names --url redis://locks.internal\n");
   parser.add_option("--metrics", where, "Where to listen (default host: 127.0.0.1)")
       ->type_name("[HOST:]PORT");
-  parser.add_flag("--names", names, "Also figures for each lock, by its name");
+  parser.add_flag("--names", names, "Also metrics of each lock, with its name");
   parser.read(arguments);
-  if (where.empty()) throw UsageError("where? interlock serve --metrics [HOST:]PORT");
+  if (where.empty())
+    throw UsageError("the port to listen at is missing: interlock serve --metrics [HOST:]PORT");
 
   const Signals signals;
   const auto connection = std::make_shared<Connection>();
-  const auto client = open_store(parser.common, connection);
-  State state(client, names, signals.fd());
+  StoreView store(parser.common, connection);
+  State state(store, names, signals.fd());
   HttpServer server(where, [&](const std::string& path) -> HttpResponse {
-    if (path == "/metrics") return metrics_page(state, *connection, labels(client.traits()));
+    if (path == "/metrics") return metrics_page(state, *connection, labels(store.traits()));
     if (path == "/healthz") return health_page(state);
     return {.status = 404, .body = "there is /metrics and /healthz\n"};
   });

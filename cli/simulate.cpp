@@ -46,7 +46,9 @@ int simulate(const Arguments& arguments) {
     at += takes_value(words[at]) ? 2 : 1;
   }
   if (at >= words.size()) {
-    if (!help) throw UsageError("simulate what? time, speed, … (see: interlock simulate --help)");
+    if (!help)
+      throw UsageError(
+          "the name of a simulation is missing: time, speed, … (see: interlock simulate --help)");
     show_help();
     return kOk;
   }

@@ -8,6 +8,7 @@
 #include "command.hpp"
 #include "interlock/duration.hpp"
 #include "show.hpp"
+#include "store_view.hpp"
 #include "waiting.hpp"
 
 namespace cli {
@@ -27,7 +28,7 @@ constexpr std::size_t kLongestToken = std::size_t{2} << 20U;
 
 /// "-" stands for a line of stdin.
 std::string read_token(const std::vector<std::string>& given) {
-  if (given.size() != 1) throw UsageError("one token is needed, or - to read it from stdin");
+  if (given.size() != 1) throw UsageError("give one token, or - to read it from stdin");
   std::string token = given.front();
   if (token == "-") token = line_of_stdin(kLongestToken);
   const auto blank = " \t\r\n";
@@ -63,7 +64,8 @@ int hand_over(const interlock::Client& client, interlock::Lease lease, bool as_j
   }
   if (std::cout) return kOk;
   client.adopt(token, false).release();
-  complain(json["resource"].get<std::string>() + ": nobody reads the token, so it was released");
+  complain(json["resource"].get<std::string>() +
+           ": the token could not be printed, so the lock was released");
   return kIo;
 }
 
@@ -76,21 +78,23 @@ int acquire(const Arguments& arguments) {
   Parser parser(
       "acquire [OPTIONS] NAME [--also NAME…]",
       "Takes the lock and prints a token for it. The lock is held until it is released with\n"
-      "the token or its TTL ends, and renewed by nobody.",
+      "the token, or until its TTL ends. Nothing renews it.",
       "  token=$(interlock acquire deploy --ttl 10m --pid $$)\n"
       "  token=$(interlock extend \"$token\" --ttl 10m)\n"
       "  interlock release \"$token\"\n");
-  parser.add_names(claim.names, "What to lock; several are taken all or none");
+  parser.add_names(claim.names, "The lock; several names: all of them together, or none");
   add_claim(parser, claim, std::chrono::minutes(5));
   parser
       .add_option(
           "--pid", process,
-          "Free it as soon as this process ends, where the store can tell; $$ is your shell")
+          "Release the lock when this process ends, where the store can notice that; $$ is your "
+          "shell")
       ->type_name("PID")
       ->check(CLI::PositiveNumber);
   parser.add_json(json);
   parser.read(arguments);
-  if (claim.names.empty()) throw UsageError("what to lock? interlock acquire NAME");
+  if (claim.names.empty())
+    throw UsageError("the name of the lock is missing: interlock acquire NAME");
   if (process != 0 && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) {
     throw UsageError("--pid " + std::to_string(process) + ": there is no such process");
   }
@@ -110,8 +114,8 @@ int acquire(const Arguments& arguments) {
   auto waited = wait_for_lock(client, claim, claim.options(), *events, signals);
   if (!waited.lease) return waited.exit_status;
   if (process != 0 && !client.traits().notices_death) {
-    complain(claim.title() + ": this store can't tell when process " + std::to_string(process) +
-             " ends: without a release, the lock stays taken until its TTL has ended");
+    complain(claim.title() + ": this store can't notice when process " + std::to_string(process) +
+             " ends, so without a release the lock stays taken until its TTL has ended");
   }
   if (process != 0 && !waited.lease->tie_to(process)) {
     complain(claim.title() + ": the lock was lost before its token could be printed");
@@ -126,15 +130,15 @@ int extend(const Arguments& arguments) {
   bool json = false;
   Parser parser(
       "extend [OPTIONS] TOKEN",
-      "Gives the lock of this token its TTL again, from now on, and prints the token to use\n"
-      "from then on.",
+      "Starts the TTL of this token's lock anew, and prints the token to use from now on.",
       "  token=$(interlock extend \"$token\" --ttl 10m)\n");
-  parser.add_names(given, "What acquire printed; - reads it from stdin", "TOKEN");
-  add_duration(parser, "--ttl", "A new TTL (default: the one it has)",
+  parser.add_names(given, "The token that acquire printed; - reads it from stdin", "TOKEN");
+  add_duration(parser, "--ttl", "A new TTL (default: the same as before)",
                [&ttl](Duration value) { ttl = value; });
   parser.add_json(json);
   parser.read(arguments);
   const auto token = read_token(given);
+  check_exists(parser.common);
   const auto client = open_store(parser.common);
   auto lease = client.adopt(token, false);
   if (!lease.extend(ttl.value_or(lease.ttl()))) {
@@ -147,11 +151,12 @@ int extend(const Arguments& arguments) {
 int release(const Arguments& arguments) {
   std::vector<std::string> given;
   Parser parser("release [OPTIONS] TOKEN",
-                "Gives the lock of this token back. Exit status 76 if it had ended before.",
+                "Releases the lock of this token. Exit status 76 if the lock had ended before.",
                 "  interlock release \"$token\"\n  interlock release - <token-file\n");
-  parser.add_names(given, "What acquire printed; - reads it from stdin", "TOKEN");
+  parser.add_names(given, "The token that acquire printed; - reads it from stdin", "TOKEN");
   parser.read(arguments);
   const auto token = read_token(given);
+  check_exists(parser.common);
   const auto client = open_store(parser.common);
   auto lease = client.adopt(token, false);
   const std::string name = lease.resource();

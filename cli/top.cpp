@@ -7,10 +7,11 @@
 #include <map>
 #include <set>
 
-#include "aside.hpp"
 #include "command.hpp"
+#include "looks.hpp"
 #include "screen.hpp"
 #include "show.hpp"
+#include "store_view.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -43,11 +44,10 @@ struct Frame {
 /// Looks at the store, and remembers who held what for the next look.
 class Looker {
  public:
-  Looker(const interlock::Client& client, std::string prefix)
-      : client_(client), prefix_(std::move(prefix)) {}
+  Looker(StoreView& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
 
   Frame look() {
-    const auto snapshot = client_.inspect({.prefix = prefix_});
+    const auto snapshot = store_.inspect({.prefix = prefix_});
     const auto now = interlock::BootClock::now();
     const bool first = looked_ == interlock::TimePoint{};
     const double seconds = std::chrono::duration<double>(now - looked_).count();
@@ -95,7 +95,7 @@ class Looker {
     return line;
   }
 
-  const interlock::Client& client_;
+  StoreView& store_;
   const std::string prefix_;
   std::map<std::string, std::set<interlock::Owner>> holders_;
   interlock::TimePoint looked_{};
@@ -192,47 +192,32 @@ const Order& order_named(const std::string& name) {
                        [&](const Order& order) { return order.name == name; });
 }
 
-int show_live(const interlock::Client& client, Looker& looker, const Order* order,
-              Duration interval, const Signals& signals) {
+int show_live(const std::string& where, Looker& looker, const Order* order, Duration interval,
+              const Signals& signals) {
   std::optional<Screen> screen;
   screen.emplace();
   Frame frame;
   Frame seen;  // the look's
-  std::string problem = "looking …";
-  Aside aside;
-  auto next = interlock::BootClock::now();
+  Looks looks([&] { seen = looker.look(); }, interval);
   for (;;) {
-    try {
-      if (aside.finish()) {
-        frame = std::exchange(seen, {});
-        problem.clear();
-        next = interlock::BootClock::now() + interval;
-      }
-    } catch (const interlock::Error& error) {
-      if (!error.retryable()) throw;
-      problem = std::string("no answer: ") + error.what();  // the last frame stays
-      next = interlock::BootClock::now() + interval;
-    }
-    if (!aside.busy() && interlock::BootClock::now() >= next) {
-      aside.start([&] { seen = looker.look(); });
-    }
+    if (looks.take()) frame = std::exchange(seen, {});
+    const auto problem = !looks.problem().empty() ? "no answer: " + looks.problem()
+                         : looks.answered()       ? ""
+                                                  : "looking …";
     sort(frame, *order);
     auto lines = table(frame);
     if (frame.lines.empty()) lines = {problem.empty() ? "nothing is locked" : ""};
-    screen->draw({"interlock top  " + client.traits().where,
-                  problem.empty() ? summary(frame) : problem, keys(*order)},
-                 lines);
-    const auto status = pause(
-        screen, signals, aside.busy() ? interval : next - interlock::BootClock::now(),
-        [&](char key) {
-          for (const auto& each : kOrders) {
-            if (each.key == key) order = &each;
-          }
-        },
-        aside.fd());
+    screen->draw(
+        {"interlock top  " + where, problem.empty() ? summary(frame) : problem, keys(*order)},
+        lines);
+    const auto status = looks.pause(screen, signals, [&](char key) {
+      for (const auto& each : kOrders) {
+        if (each.key == key) order = &each;
+      }
+    });
     if (!status) continue;
     screen.reset();
-    return aside.end(*status);
+    return looks.end(*status);
   }
 }
 
@@ -246,11 +231,11 @@ int top(const Arguments& arguments) {
   bool json = false;
   Parser parser(
       "top [OPTIONS] [PREFIX]",
-      "Shows which locks are waited for most, by whom they are held, and since when; the\n"
+      "Shows which locks have most waiters, who holds them, and since when; the\n"
       "keys w, l, o, c and n sort by waiters, longest wait, oldest holder, changes and name,\n"
       "and q quits. If the output is not a terminal, it is shown once.",
       "  interlock top\n  interlock top --once --sort oldest billing:\n");
-  parser.add_names(given, "Only names that begin with it", "PREFIX");
+  parser.add_names(given, "Only locks whose names begin with this", "PREFIX");
   add_duration(parser, "--interval", "How often to look (default: 1s)",
                [&](Duration value) { interval = value; });
   std::vector<std::string> names;
@@ -259,7 +244,7 @@ int top(const Arguments& arguments) {
   parser.add_option("--sort", by, "By waiting (default), longest, oldest, changes or name")
       ->type_name("KEY")
       ->check(CLI::IsMember(names));
-  parser.add_flag("--once", once, "Print it once, and end");
+  parser.add_flag("--once", once, "Print the table once, and end");
   parser.add_json(json);
   parser.read(arguments);
   if (given.size() > 1) throw UsageError("only one prefix can be given");
@@ -267,14 +252,14 @@ int top(const Arguments& arguments) {
   const bool live = !once && !json && ::isatty(STDOUT_FILENO) == 1;
   std::optional<Signals> signals;
   if (live) signals.emplace();  // before the client's threads
-  const auto client = open_store(parser.common);
-  Looker looker(client, given.empty() ? "" : given.front());
+  StoreView store(parser.common);
+  Looker looker(store, given.empty() ? "" : given.front());
   const auto& order = order_named(by);
-  if (live) return show_live(client, looker, &order, interval, *signals);
+  if (live) return show_live(store.traits().where, looker, &order, interval, *signals);
   auto frame = looker.look();
   sort(frame, order);
   if (json) {
-    print_json(to_json(frame, client.traits().where));
+    print_json(to_json(frame, store.traits().where));
     return kOk;
   }
   std::cout << summary(frame) << '\n';

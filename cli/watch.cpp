@@ -4,11 +4,14 @@
 #include <array>
 #include <iostream>
 #include <map>
+#include <utility>
 
 #include "command.hpp"
+#include "looks.hpp"
 #include "screen.hpp"
 #include "show.hpp"
 #include "signals.hpp"
+#include "store_view.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -77,9 +80,9 @@ int watch(const Arguments& arguments) {
   Parser parser(
       "watch [OPTIONS] [PREFIX]",
       "Shows the locks whose name begins with PREFIX, live; q quits. If the output is not a\n"
-      "terminal, prints a line for each change.",
+      "terminal, prints a line for each change. A store that does not answer is asked again.",
       "  interlock watch\n  interlock watch billing: | tee locks.log\n");
-  parser.add_names(given, "Only names that begin with it", "PREFIX");
+  parser.add_names(given, "Only locks whose names begin with this", "PREFIX");
   add_duration(parser, "--interval", "How often to look (default: 500ms)",
                [&](Duration value) { interval = value; });
   parser.read(arguments);
@@ -87,21 +90,37 @@ int watch(const Arguments& arguments) {
   const std::string prefix = given.empty() ? "" : given.front();
 
   const Signals signals;
-  const auto client = open_store(parser.common);
+  StoreView store(parser.common);
   std::optional<Screen> screen;
   if (::isatty(STDOUT_FILENO) == 1) screen.emplace();
   Changes changes;
+  interlock::Snapshot shown;
+  interlock::Snapshot seen;  // the look's
+  std::string told;          // why the store does not answer
+  Looks looks([&] { seen = store.inspect({.prefix = prefix}); }, interval);
   for (;;) {
-    const auto snapshot = client.inspect({.prefix = prefix});
+    const bool fresh = looks.take();
+    const auto& problem = looks.problem();
+    if (fresh) shown = std::exchange(seen, {});
     if (screen) {
-      auto lines = table(snapshot, false, columns(STDOUT_FILENO));
-      if (lines.empty()) lines.emplace_back("nothing is locked");
-      screen->draw({title(prefix, client.traits().where)}, lines);
+      auto lines = table(shown, false, columns(STDOUT_FILENO));
+      if (lines.empty() && looks.answered()) lines.emplace_back("nothing is locked");
+      std::vector<std::string> titles{title(prefix, store.traits().where)};
+      if (!problem.empty()) titles.push_back("the store does not answer: " + problem);
+      screen->draw(titles, lines);
     } else {
-      changes.print(snapshot);
-      if (!std::cout) return kIo;
+      if (told.empty() != problem.empty()) {
+        complain(problem.empty() ? "the store answers again"
+                                 : "the store does not answer, asking again: " + problem);
+        told = problem;
+      }
+      if (fresh) changes.print(shown);
+      if (!std::cout) return looks.end(kIo);
     }
-    if (const auto status = pause(screen, signals, interval)) return *status;
+    if (const auto status = looks.pause(screen, signals)) {
+      screen.reset();
+      return looks.end(*status);
+    }
   }
 }
 

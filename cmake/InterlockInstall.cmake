@@ -75,4 +75,6 @@ if(TARGET interlock_cli)
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions OPTIONAL)
   install(FILES completions/_interlock
           DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions OPTIONAL)
+  install(FILES completions/interlock.fish
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d OPTIONAL)
 endif()

@@ -34,7 +34,7 @@ _interlock() {
   done
 
   case $prev in
-    --ttl | --wait | -w | --interval | --duration | --hold) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m 5m 1h" -- "$cur"); return ;;
+    --ttl | --wait | -w | --at-least | --interval | --duration | --hold) mapfile -t COMPREPLY < <(compgen -W "1s 10s 30s 1m 5m 1h" -- "$cur"); return ;;
     --pid) mapfile -t COMPREPLY < <(compgen -W "$$" -- "$cur"); return ;;
     --config | --svg) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
     --url) mapfile -t COMPREPLY < <(compgen -W "file:///" -- "$cur"); return ;;
@@ -46,7 +46,7 @@ _interlock() {
   local choices=""
   case $command in
     "") choices="$commands --url --config --verbose --help --version" ;;
-    run) choices="$claim --scrub $common --" ;;
+    run) choices="$claim --at-least --scrub $common --" ;;
     acquire) choices="$claim --pid --json $common" ;;
     extend) choices="--ttl --json $common" ;;
     release) choices="$common" ;;
@@ -55,6 +55,7 @@ _interlock() {
     watch) choices="--interval $common" ;;
     top) choices="--interval --sort --once --json $common" ;;
     serve) choices="--metrics --names $common" ;;
+    deadlocks) choices="--json $common" ;;
     break) choices="--yes $common" ;;
     repair) choices="--dry-run $common" ;;
     schema) choices="$common" ;;

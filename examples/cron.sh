@@ -2,7 +2,7 @@
 # A job that must not overlap itself. In a crontab it is one line:
 #
 #   INTERLOCK_URL=file:///var/lib/backup/locks
-#   */5 * * * *  interlock run -n -E 0 nightly -- /usr/local/bin/backup.sh
+#   */5 * * * *  /usr/local/bin/interlock run -n -E 0 nightly -- /usr/local/bin/backup.sh
 #
 #   INTERLOCK_URL  where the lock is; without it, one place for each user of this machine
 #   -n             if the last run is still going, don't wait for it

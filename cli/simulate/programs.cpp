@@ -49,13 +49,14 @@ void add_options(Parser& parser, Wanted& wanted) {
   const auto usually = [](const char* what, Duration value) {
     return std::string(what) + " (default: " + interlock::format_duration(value) + ")";
   };
-  parser.add_option("--threads", wanted.threads, "Of each process" + by_default(plan.threads))
+  parser
+      .add_option("--threads", wanted.threads, "Threads of each process" + by_default(plan.threads))
       ->type_name("N")
       ->check(CLI::Range(1U, 1024U));
   parser
       .add_option("--processes", wanted.processes,
-                  "Each with its own connection" + by_default(plan.processes) +
-                      (plan.processes > 1 ? "; 1 where only one can see the store" : ""))
+                  "Processes, each with its own connection" + by_default(plan.processes) +
+                      (plan.processes > 1 ? "; 1 if the store is in memory" : ""))
       ->type_name("N")
       ->check(CLI::Range(1U, 256U));
   parser
@@ -184,7 +185,7 @@ class Simulation {
   [[nodiscard]] const Plan& check(const Plan& plan) const {
     if (plan.processes > 1 && !client_.traits().across_processes) {
       throw UsageError("the store " + store_ +
-                       " is seen by one process only; simulate with --processes 1");
+                       " exists in one process only; simulate with --processes 1");
     }
     if (plan.workers() > 4096) {
       throw UsageError("more than 4096 workers; give fewer --threads or --processes");
@@ -367,7 +368,8 @@ int simulate(const Arguments& arguments, const About& program) {
     plan.processes = 1;
   }
   if (plan.no_lock && plan.workers() == 1)
-    throw UsageError("--no-lock: one worker is alone anyway; give more --threads");
+    throw UsageError(
+        "--no-lock: a single worker can't overlap with another one; give more --threads");
   if (!wanted.svg.empty()) check_picture(wanted.svg);
   return Simulation(wanted, parser.common, arguments).run();
 }

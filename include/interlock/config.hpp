@@ -87,6 +87,9 @@ inline constexpr std::string_view kWithheldStore = "withheld:";
 /// The one of these that a misspelt word may have meant, upper and lower case alike; empty: none.
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
 
+/// Throws Error (refused) where `connect` would refuse user_store_url(), and makes nothing.
+void check_user_store();
+
 }  // namespace detail
 
 /// All settings, put together. For each setting, the first of these that names it decides: the program

@@ -109,6 +109,8 @@ void check_default_place(std::string_view url) {
 
 }  // namespace config
 
+void detail::check_user_store() { config::check_default_place(user_store_url()); }
+
 std::string user_store_url() { return config::store_in(config::base()); }
 
 }  // namespace interlock

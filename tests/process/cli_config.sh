@@ -12,6 +12,7 @@ setting() {
 s = {s["key"]: s for s in json.load(sys.stdin)["settings"]}[sys.argv[1]]
 print(s["value"] + "|" + (s["where"] or s["origin"]))' "$key"
 }
+mkdir -m 0700 by-file by-other-file by-option by-variable
 default_url=$(env -i "$INTERLOCK" config --json | grep -o 'file://[^"]*' | head -1)
 uses() { "$INTERLOCK" list --json "$@" | python3 -c 'import json,sys; print(json.load(sys.stdin)["store"])'; }
 
@@ -156,9 +157,9 @@ if unshare -rm true 2>/dev/null; then
 fi
 
 it "names a directory that can't be made, why, and what would do"
-expect 69 "$INTERLOCK" list --url file:///proc/x
+expect 69 "$INTERLOCK" run --url file:///proc/x a -- true
 contains "$err" "can't make the directory /proc/x: No such file or directory; name a directory where you may write"
-expect 69 "$INTERLOCK" list --url "file://$work/missing/x"
+expect 69 "$INTERLOCK" run --url "file://$work/missing/x" a -- true
 contains "$err" "the directory $work/missing does not exist; make it: mkdir -p $work/missing"
 
 it "names a store that has no schema, without its password"

@@ -173,6 +173,32 @@ expect 0 "$INTERLOCK" run -n nightly -- true
 contains "$err" "was not read"
 cd /
 
+it "can be used whatever the umask of the process that made it"
+for mask in 177 777; do
+  rm -rf "/var/tmp/interlock-$user"
+  expect 0 as_user sh -c 'umask '$mask' && exec "$@"' sh "$INTERLOCK" run -n nightly -- true
+  expect 0 as_user "$INTERLOCK" run -n nightly -- "$INTERLOCK" who nightly
+done
+chmod 0600 "/var/tmp/interlock-$user/wake" && chmod 0600 "/var/tmp/interlock-$user"  # as earlier builds left it
+expect 0 as_user "$INTERLOCK" run -n nightly -- "$INTERLOCK" who nightly
+
+it "is not made by what only looks"
+looking=64247
+as_looking() { setpriv --reuid=$looking --regid=$looking --clear-groups env -i "$INTERLOCK" "$@"; }
+expect 1 as_looking who nightly
+same "$out" "nightly: free"
+expect 0 as_looking list --json
+same "$out" '{"store":"file:///var/tmp/interlock-64247","resources":[]}'
+expect 0 as_looking top --once
+expect 1 as_looking deadlocks
+expect 1 as_looking break --yes nightly
+refute test -e /var/tmp/interlock-$looking
+(exec setpriv --reuid=$looking --regid=$looking --clear-groups env -i "$INTERLOCK" watch --interval 20ms) >"$work/changes" & watcher=$!
+expect 0 as_looking acquire nightly
+eventually grep -q "nightly held by" "$work/changes"
+kill -TERM "$watcher"
+ends "$watcher" 143
+
 it "does not look at what another user has put there"
 mkdir /dev/shm/interlock-64243
 expect 0 setpriv --reuid=64243 --regid=64243 --clear-groups env -i "$INTERLOCK" run -n nightly -- true

@@ -9,6 +9,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/interlock-cli.XXXXXX")
 export INTERLOCK_URL="file://$work/locks"
 unset XDG_RUNTIME_DIR INTERLOCK_RESOURCE INTERLOCK_FENCE INTERLOCK_OWNER
 cd "$work" || exit 1
+mkdir -m 0700 locks  # what only looks at a store does not make it
 
 failures=0
 what="(nothing said yet)"

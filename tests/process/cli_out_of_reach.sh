@@ -11,7 +11,7 @@ if ((EUID != 0)) || ! command -v setpriv >/dev/null; then
   exit 0
 fi
 chmod 755 "$work"
-mkdir -m 700 locks && chown $user locks
+chown $user locks
 install -m 4755 "$(command -v setpriv)" "$become"
 if [[ $(ordinary "$become" --reuid=0 --regid=0 --clear-groups id -u) != 0 ]]; then
   echo "skipped: programs can't be setuid here"

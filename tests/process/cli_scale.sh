@@ -47,7 +47,7 @@ contains "$out" "costs: measured at file://$work/occupied"
 contains "$out" "This store was set by INTERLOCK_URL"
 contains "$err" "this store was set by INTERLOCK_URL"
 printf '{"url": "file://%s/occupied"}' "$work" >interlock.json
-expect 69 scale --check
+expect 69 env -u INTERLOCK_URL "$INTERLOCK" simulate scale --duration 500ms --check
 contains "$err" "this store was set by $(pwd -P)/interlock.json:1"
 rm interlock.json
 INTERLOCK_URL=redis://127.0.0.1:1 expect 0 scale --profile redis -p 4 -l 1

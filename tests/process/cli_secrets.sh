@@ -85,6 +85,8 @@ expect 0 "$INTERLOCK" run --scrub a -- env
 refute grep -q geheim out
 expect 64 "$INTERLOCK" run --scrub a -- "$INTERLOCK" list
 contains "$err" "withholds"
+unset INTERLOCK_URL  # it goes before the file
+export INTERLOCK_CONFIG=$work/interlock.json
 printf '{"url": "redis+unix://%s?password-env=PASSWORD"}' "$socket" >interlock.json
 export PASSWORD=geheim
 expect 0 "$INTERLOCK" run a -- "$INTERLOCK" who a
@@ -92,7 +94,7 @@ expect 0 "$INTERLOCK" run --scrub a -- env
 refute grep -q geheim out
 expect 64 "$INTERLOCK" run --scrub a -- "$INTERLOCK" list
 rm interlock.json
-unset PASSWORD INTERLOCK_URL
+unset PASSWORD INTERLOCK_CONFIG
 expect 0 "$INTERLOCK" run --scrub --url "file://$work/locks" a -- "$INTERLOCK" who a --url "file://$work/locks"
 expect 0 "$INTERLOCK" run --scrub --url "file://$work/locks" a -- "$INTERLOCK" who a
 finish

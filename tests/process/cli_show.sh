@@ -139,6 +139,17 @@ assert json.load(open("acquired"))["resource"] == sys.argv[1] + " 2"
 CHECK
 export INTERLOCK_URL="file://$work/locks"
 
+it "what only looks at a store that does not exist says so, and does not make it"
+token=$("$INTERLOCK" acquire elsewhere)
+for command in 'who a' list watch top 'top --json' deadlocks 'serve --metrics 127.0.0.1:0' 'break -y a' "extend $token" "release $token"; do
+  # shellcheck disable=SC2086
+  expect 69 timeout 20 "$INTERLOCK" --url "file://$work/mistyped" $command
+  contains "$err" "there is no store: the directory $work/mistyped does not exist; nothing has been locked there yet, or the path is mistyped"
+  refute test -e mistyped
+done
+expect 69 env INTERLOCK_URL="file://$work/mistyped" "$INTERLOCK" list
+contains "$err" "set by INTERLOCK_URL"
+
 it "watch prints a line for each change when there is no terminal"
 "$INTERLOCK" watch --interval 20ms w >changes &
 watcher=$!
@@ -150,4 +161,32 @@ same "$(wc -l <changes)" 2
 kill -TERM "$watcher"
 ends "$watcher" 143
 refute grep -q $'\033' changes
+
+it "watch goes on when the store stops to answer, and says so once"
+mkdir -m 0700 redis
+serve_redis() {
+  redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work/redis" >/dev/null &
+  redis=$!
+  eventually redis-cli -s "$work/redis.sock" ping >/dev/null 2>&1
+}
+serve_redis
+export INTERLOCK_URL="redis+unix://$work/redis.sock?timeout=300ms"
+"$INTERLOCK" watch --interval 20ms w >changes 2>problems &
+watcher=$!
+expect 0 "$INTERLOCK" acquire w --label before
+eventually grep -q 'held by.*(before)' changes
+kill -KILL "$redis"
+eventually gone "$redis"
+eventually grep -q "the store does not answer, asking again: " problems
+serve_redis
+eventually grep -q "the store answers again" problems
+expect 0 "$INTERLOCK" acquire w --label after
+eventually grep -q 'held by.*(after)' changes
+same "$(wc -l <problems)" 2
+kill -STOP "$redis"
+told_again() { (($(wc -l <problems) > 2)); }
+eventually told_again
+kill -TERM "$watcher"
+ends "$watcher" 143
+kill -KILL "$redis"
 finish

@@ -25,6 +25,53 @@ expect 64 "$INTERLOCK" --url memory: relese x
 contains "$err" '"release"'
 expect 64 "$INTERLOCK" --nonsense
 
+it "names an option before the command that is not there, and the nearest one that is"
+for words in '--urll file:///x who n' '--urll=file:///x who n' '--urll file:///x' '--urll'; do
+  # shellcheck disable=SC2086
+  expect 64 "$INTERLOCK" $words
+  contains "$err" 'no option --urll'
+  contains "$err" 'did you mean --url?'
+done
+expect 64 "$INTERLOCK" -u redis://h list
+contains "$err" 'no option -u before the command; for a store there is --url'
+expect 64 "$INTERLOCK" who --jsn n
+contains "$err" 'there is no option --jsn; did you mean --json? (see: interlock who --help)'
+expect 64 "$INTERLOCK" deadlocks --nothing-like-it
+contains "$err" 'there is no option --nothing-like-it (see: interlock deadlocks --help)'
+expect 64 "$INTERLOCK" --json lsit
+contains "$err" 'did you mean "list"?'
+expect 0 "$INTERLOCK" --json list
+
+it "completes all options in bash and fish"
+completions=$here/../../completions
+for_bash() {  # COMMAND
+  bash -c 'source "$1/interlock.bash"; COMP_WORDS=(interlock "$2" --); COMP_CWORD=2; _interlock 2>/dev/null; printf "%s\n" "${COMPREPLY[@]}"' - "$completions" "$1"
+}
+for_fish() { fish --no-config -c 'source "$argv[1]/interlock.fish"; complete -C "interlock $argv[2] --" | cut -f1' -- "$completions" "$1"; }
+shells=(bash)
+if command -v fish >/dev/null; then
+  check fish -n "$completions/interlock.fish"
+  shells+=(fish)
+else
+  echo "no fish: its completion was left out"
+fi
+for command in run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate; do
+  [[ $command == simulate ]] && help=time || help=
+  # shellcheck disable=SC2086
+  "$INTERLOCK" "$command" $help --help | grep -oE '^ +(-[a-zA-Z],)?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort >options
+  check test -s options
+  for shell in "${shells[@]}"; do
+    "for_$shell" "$command" | sort >completed
+    same "$(comm -23 options completed | xargs)" ""
+  done
+done
+if [[ ${shells[*]} == *fish* ]]; then
+  in_fish() { fish --no-config -c 'source "$argv[1]/interlock.fish"; complete -C "$argv[2]" | cut -f1' -- "$completions" "$1" | xargs; }
+  contains "$(in_fish 'interlock --url file:///x r')" run
+  contains "$(in_fish 'interlock run a -- cat /et')" /etc/
+  same "$(in_fish 'interlock top --sort o')" oldest
+fi
+
 it "refuses a bare number where a time is meant, and says what would do"
 for arguments in '-w 10' '--ttl 30' '--wait=5' '-w 10x' '-w ten' '--ttl -5s'; do
   # shellcheck disable=SC2086
@@ -50,6 +97,13 @@ expect 64 "$INTERLOCK" run --slots 0 a -- true
 expect 64 "$INTERLOCK" run --slots x a -- true
 expect 64 "$INTERLOCK" run --slots 2 --shared a -- true
 expect 64 "$INTERLOCK" run -E 256 a -- true
+expect 64 "$INTERLOCK" run --at-least 5 a -- true
+expect 64 "$INTERLOCK" run --at-least 0s a -- true
+for several in '--slots 2' --shared; do
+  # shellcheck disable=SC2086
+  expect 64 "$INTERLOCK" run --at-least 1m $several a -- true
+  contains "$err" "--at-least can't be combined with ${several%% *}"
+done
 expect 64 "$INTERLOCK" run --ttl 0s a -- true
 expect 64 "$INTERLOCK" who
 expect 64 "$INTERLOCK" who ''
@@ -73,6 +127,7 @@ expect 69 "$INTERLOCK" list --url "file://$work/open"
 
 it "finds the store by --url, then INTERLOCK_URL, then in one place per user, however they came in"
 uses() { "$INTERLOCK" list --json "${@}" | python3 -c 'import json,sys; print(json.load(sys.stdin)["store"])'; }
+mkdir -m 0700 one
 contains "$(uses --url "file://$work/one")" "$work/one"
 contains "$(uses)" "$work/locks"
 contains "$(INTERLOCK_URL='' uses)" "/interlock-$(id -u)"

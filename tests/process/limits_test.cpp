@@ -24,7 +24,7 @@ class Limits : public testing::Test {
   void expect_error(const std::string& script, const std::string& part) {
     const auto usage = servers::measure(
         {"/bin/sh", "-c",
-         "cd \"$1\" && export INTERLOCK_URL=\"file://$1/locks\" && shift && " + script,
+         "cd \"$1\" && mkdir -p -m 700 locks && export INTERLOCK_URL=\"file://$1/locks\" && shift && " + script,
          INTERLOCK_BIN, directory_.path().string()});
     EXPECT_GT(usage.status, 0) << script << ": " << usage.output.substr(0, 1000);
     EXPECT_NE(usage.output.find(part), std::string::npos)

@@ -86,7 +86,7 @@ TEST_F(Settings, TheProgramThenInterlockUrlThenTheFileThenSharedVariablesThenThe
   around_.set("INTERLOCK_CONFIG", file);
   EXPECT_EQ(Config::load().url(), "memory:from-environment");
 
-  const auto config = Config::load({.url = "memory:from-code", .file = file});
+  const auto config = Config::load({.file = file, .url = "memory:from-code"});
   EXPECT_EQ(config.url(), "memory:from-code");
   EXPECT_EQ(explained(config, "url").origin, SettingOrigin::code);
   EXPECT_EQ(config.options().ttl, 7s) << "what the program leaves open, the file decides";

@@ -279,6 +279,33 @@ TEST(FileStore, ADirectoryThatIsNotOursAloneIsRefused) {
   }
 }
 
+mode_t mode_of(const fs::path& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? info.st_mode & 07777U : 0U;
+}
+
+TEST(FileStore, AUmaskDoesNotTakeTheDirectoryFromItsOwner) {
+  const TemporaryDirectory base;
+  const auto locks = base / "locks";
+  for (const mode_t mask : {0177, 0777}) {
+    fs::remove_all(locks);
+    const auto before = ::umask(mask);
+    const auto refused = refused_with(locks);
+    ::umask(before);
+    EXPECT_EQ(refused, Errc{});
+    EXPECT_EQ(mode_of(locks), 0700U) << std::oct << mask;
+    EXPECT_EQ(mode_of(locks / "wake"), 0700U) << std::oct << mask;
+  }
+  // As it was left by a version that did not see to it.
+  for (const mode_t mode : {0600, 0500, 0000}) {
+    ASSERT_EQ(::chmod((locks / "wake").c_str(), mode), 0);
+    ASSERT_EQ(::chmod(locks.c_str(), mode), 0);
+    EXPECT_EQ(refused_with(locks), Errc{}) << std::oct << mode;
+    EXPECT_EQ(mode_of(locks), 0700U) << std::oct << mode;
+    EXPECT_EQ(mode_of(locks / "wake"), 0700U) << std::oct << mode;
+  }
+}
+
 std::string refusal_of(const fs::path& path) {
   try {
     file_store(path);

@@ -75,10 +75,10 @@ TEST_F(LockingBackend, ArgumentsThatContradictEachOtherAreRefused) {  // rows 4.
 TEST_F(LockingBackend, IsWhatTheSettingsSayThen) {  // row 4.1
   around_.set("LOCKING_BACKEND", "file");
   EXPECT_EQ(where(Locking("me")), user_store_url());
-  around_.set("INTERLOCK_URL", file_url("by-variable"));
-  EXPECT_EQ(where(Locking("me")), file_url("by-variable"));
   around_.write("interlock.json", R"({"url": ")" + file_url("by-file") + "\"}");
   EXPECT_EQ(where(Locking("me")), file_url("by-file"));
+  around_.set("INTERLOCK_URL", file_url("by-variable"));
+  EXPECT_EQ(where(Locking("me")), file_url("by-variable"));
 }
 
 TEST_F(LockingBackend, IsMemoryWithAWarningByDefault) {  // row 4.1

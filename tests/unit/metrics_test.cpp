@@ -39,8 +39,9 @@ struct MetricsTest : testing::Test {
 
   [[nodiscard]] double now(const std::string& name, const std::string& more = "") const {
     return sample(metrics->text(),
-                  name + "{store=\"memory\",node=\"memory:\",group=\"billing\"" + more + "}");
+                  name + "{store=\"memory\",node=\"" + node + "\",group=\"billing\"" + more + "}");
   }
+  std::string node = "memory:";
   [[nodiscard]] double ended(const std::string& outcome) const {
     return now("interlock_acquisitions_total", ",outcome=\"" + outcome + "\"");
   }
@@ -101,6 +102,7 @@ TEST_F(MetricsTest, LossesRenewalsAndReconnectsAreCounted) {
   auto faulty = chaos(store.open());
   auto* faults = faulty.get();
   Client remote(std::move(faulty), {.observer = metrics, .clock = clock});
+  node = remote.traits().where;
   {
     auto lease = Mutex(remote, "billing:1", {.ttl = 30s}).acquire();
     clock->advance(10s);
@@ -116,10 +118,12 @@ TEST_F(MetricsTest, LossesRenewalsAndReconnectsAreCounted) {
   (void)remote.inspect();
   EXPECT_EQ(now("interlock_held"), 0) << "a lease ends once";
   EXPECT_EQ(now("interlock_hold_seconds_count"), 1);
+  EXPECT_EQ(sample(metrics->text(),
+                   "interlock_disconnects_total{store=\"memory\",node=\"" + node + "\"}"),
+            1);
   EXPECT_EQ(
-      sample(metrics->text(), "interlock_disconnects_total{store=\"memory\",node=\"memory:\"}"), 1);
-  EXPECT_EQ(
-      sample(metrics->text(), "interlock_reconnects_total{store=\"memory\",node=\"memory:\"}"), 1);
+      sample(metrics->text(), "interlock_reconnects_total{store=\"memory\",node=\"" + node + "\"}"),
+      1);
 }
 
 TEST_F(MetricsTest, HeldIsRightAlsoWithTokensUpgradesAndPartsGivenBack) {
@@ -223,20 +227,20 @@ TEST(Metrics, GroupsDoNotGrowWithoutBound) {
 
 TEST(Metrics, TwoServersOfOneKindAreToldApart) {
   const auto metrics = std::make_shared<Metrics>();
-  const auto one = connect("memory:one", {.observer = metrics});
-  const auto two = connect("memory:two", {.observer = metrics});
+  const Client one(memory_store(), {.observer = metrics});
+  const Client two(chaos(memory_store()), {.observer = metrics});  // at another address
   const auto first = Mutex(one, "k").acquire();
   const auto second = Mutex(two, "k").acquire();
   const auto third = Mutex(two, "l").acquire();
-  const auto held = [&](const std::string& node) {
+  const auto held = [&](const Client& at) {
     return sample(metrics->text(),
-                  "interlock_held{store=\"memory\",node=\"" + node + "\",group=\"\"}");
+                  "interlock_held{store=\"memory\",node=\"" + at.traits().where + "\",group=\"\"}");
   };
-  EXPECT_EQ(held("memory:one"), 1);
-  EXPECT_EQ(held("memory:two"), 2);
-  EXPECT_NE(
-      to_metrics(two.inspect(), two.traits()).find("{store=\"memory\",node=\"memory:two\"} 2"),
-      std::string::npos);
+  ASSERT_NE(one.traits().where, two.traits().where);
+  EXPECT_EQ(held(one), 1);
+  EXPECT_EQ(held(two), 2);
+  const auto of_two = "{store=\"memory\",node=\"" + two.traits().where + "\"}";
+  EXPECT_EQ(sample(to_metrics(two.inspect(), two.traits()), "interlock_store_locks" + of_two), 2);
 }
 
 TEST(Metrics, AGroupFunctionThatThrowsCostsANumberAndNoLock) {

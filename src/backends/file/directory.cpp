@@ -20,6 +20,7 @@ namespace {
 
 constexpr const char* kWakeDirectory = "wake";
 constexpr const char* kElsewhere = "; name a directory where you may write";
+constexpr mode_t kOwnersRights = 0700;
 
 struct FileSystem {
   std::uint32_t magic;
@@ -57,6 +58,20 @@ const char* network_file_system(int fd) {
       std::find_if(kNetworkFileSystems.begin(), kNetworkFileSystems.end(),
                    [&](const FileSystem& known) { return known.magic == magic; });
   return found == kNetworkFileSystems.end() ? nullptr : found->name;
+}
+
+// Gives the owner of a file or directory the rights that the umask of its maker has taken. False: nothing was changed,
+// and errno is as it was. Nobody else can replace what is ours, so following a link is no danger.
+bool restore_rights(int directory, const char* name) {
+  const int reason = errno;
+  struct stat info {};
+  const bool ours = ::fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode)) && info.st_uid == ::geteuid();
+  const mode_t wanted = S_ISDIR(info.st_mode) ? kOwnersRights : kOwnersRights & 0666U;
+  const bool done = ours && (info.st_mode & wanted) != wanted &&
+                    ::fchmodat(directory, name, (info.st_mode & 07777U) | wanted, 0) == 0;
+  errno = reason;
+  return done;
 }
 
 // Without a slash at the end: it would make open(2) follow a link.
@@ -105,10 +120,14 @@ Directory::Opened Directory::open() const {
            "), where neither flock nor process ids mean the same to everybody; use a local "
            "directory, or insist with ?network=allow");
   }
-  if (::mkdirat(directory.get(), kWakeDirectory, 0700) != 0 && errno != EEXIST && errno != ENOSPC &&
-      errno != EROFS && errno != EDQUOT) {
+  // A umask may take rights from their owner when directories are made. On a read-only file system it stays so.
+  if ((info.st_mode & kOwnersRights) != kOwnersRights)
+    (void)::fchmod(directory.get(), info.st_mode | kOwnersRights);
+  if (::mkdirat(directory.get(), kWakeDirectory, kOwnersRights) != 0 && errno != EEXIST &&
+      errno != ENOSPC && errno != EROFS && errno != EDQUOT) {
     throw failure("can't make " + path_of(kWakeDirectory), errno);
   }
+  restore_rights(directory.get(), kWakeDirectory);
   // systemd-tmpfiles deletes old files below /var/tmp, and our lock files look old, as they are never
   // written. It leaves out a directory that is locked.
   (void)::flock(directory.get(), LOCK_SH | LOCK_NB);
@@ -134,9 +153,11 @@ FileDescriptor Directory::open_directory() const {
     throw failure("can't open the directory " + path_, reason);
   }
   FileDescriptor fd(::openat(parent.get(), name.c_str(), flags));
+  if (!fd && errno == EACCES && restore_rights(parent.get(), name.c_str()))
+    fd = FileDescriptor(::openat(parent.get(), name.c_str(), flags));
   if (!fd && errno == ENOENT) {
     // The last one only: whoever mistypes a path should hear of it, and not lock by himself.
-    if (::mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) {
+    if (::mkdirat(parent.get(), name.c_str(), kOwnersRights) != 0 && errno != EEXIST) {
       const int reason = errno;
       const auto error = failure("can't make the directory " + path_, reason);
       if (reason != ENOENT) throw error;
@@ -144,6 +165,7 @@ FileDescriptor Directory::open_directory() const {
       throw Error(error.errc(), error.message() + kElsewhere,
                   {.resource = {}, .node = where_, .maybe_held = false});
     }
+    restore_rights(parent.get(), name.c_str());
     fd = FileDescriptor(::openat(parent.get(), name.c_str(), flags));
   }
   if (fd) return fd;
@@ -158,8 +180,12 @@ FileDescriptor Directory::open_directory() const {
 
 FileDescriptor Directory::open_file(const std::string& name, int flags) const {
   // O_NONBLOCK: whatever stands in the file's place must not hold us up.
-  FileDescriptor fd(
-      ::openat(fd_.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+  const auto open = [&] {
+    return FileDescriptor(
+        ::openat(fd_.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+  };
+  auto fd = open();
+  if (!fd && errno == EACCES && restore_rights(fd_.get(), name.c_str())) fd = open();
   if (!fd) {
     if (errno == ENOENT) {
       if ((flags & O_CREAT) == 0) return fd;

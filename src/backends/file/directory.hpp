@@ -22,7 +22,8 @@ struct DirectoryRemoved {};
 /// unnoticed. Thread-safe.
 class Directory {
  public:
-  /// Made (0700) if it is missing, its parents are not. Throws Error (refused) if it is not fit.
+  /// Made (0700, whatever the umask) if it is missing, its parents are not. Of what exists, the owner gets back the rights
+  /// that a umask has taken. Throws Error (refused) if it is not fit.
   Directory(const std::filesystem::path& path, bool allow_network_file_system);
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }

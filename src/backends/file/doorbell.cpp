@@ -46,7 +46,9 @@ bool Doorbell::hang(std::atomic<bool>& fresh) {
   if (::mkfifoat(at, before.c_str(), 0600) != 0) return false;
   // Also for writing, so that it never reads as closed when those who rang have left.
   FileDescriptor fifo(::openat(at, before.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  if (!fifo || ::renameat(at, before.c_str(), at, name.c_str()) != 0) {
+  // A umask may have taken rights that those who ring need.
+  if (!fifo || ::fchmod(fifo.get(), 0600) != 0 ||
+      ::renameat(at, before.c_str(), at, name.c_str()) != 0) {
     ::unlinkat(at, before.c_str(), 0);
     return false;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <utility>
 
 #include "backends/postgres/claims.hpp"
@@ -433,10 +434,12 @@ void SessionStore::expire(const Owner& owner, const std::string& ids) {
       [this, owner, sent](const Outcome& outcome) {
         auto again = BootClock::now() + kAgain;
         if (outcome.result) {
-          const auto left =
-              std::chrono::microseconds(std::stoll(std::string(text_at(*outcome.result, 0, 0))));
-          if (left.count() <= 0) return forget(owner);
-          again = sent + left;
+          const auto text = text_at(*outcome.result, 0, 0);
+          std::int64_t left_us = 0;
+          std::from_chars(text.data(), text.data() + text.size(), left_us);
+          if (left_us <= 0) return forget(owner);
+          constexpr std::int64_t kHourInMicroseconds = 3'600'000'000;  // a server may say anything
+          again = sent + std::chrono::microseconds(std::min(left_us, kHourInMicroseconds));
         }
         const std::lock_guard lock(mutex_);
         const auto it = holds_.find(owner);

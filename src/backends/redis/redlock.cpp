@@ -81,7 +81,7 @@ std::unique_ptr<Backend> open_redlock(Url url) {
   traits.why_no_slots = kNoSlots;
   traits.call_timeout = settings.access.call_timeout;
   traits.drift_rate = 0.01;
-  traits.warnings = std::move(warnings);
+  core::add_warnings(traits.warnings, warnings);
   core::add_warnings(traits.warnings, settings.warnings);
   if (members.size() % 2 == 0) {
     traits.warnings.push_back(std::to_string(members.size()) +

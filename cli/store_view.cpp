@@ -1,0 +1,63 @@
+#include "store_view.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "interlock/backend.hpp"
+
+namespace cli {
+
+namespace {
+
+/// The directory of a file store that does not exist; empty: it does, or this is another store.
+std::string missing_directory(const std::string& store) {
+  const auto url = interlock::Url::parse(store);
+  struct stat info {};
+  return url.scheme == "file" && ::lstat(url.path.c_str(), &info) != 0 && errno == ENOENT ? url.path
+                                                                                          : "";
+}
+
+}  // namespace
+
+void check_exists(const Common& common) {
+  const auto store = store_url(common);
+  const auto missing = missing_directory(store);
+  if (missing.empty() || store == interlock::user_store_url()) return;
+  throw interlock::Error(interlock::Errc::refused,
+                         "there is no store: the directory " + missing +
+                             " does not exist; nothing has been locked there yet, or the path is "
+                             "mistyped",
+                         {.resource = {}, .node = shown_url(common, store), .maybe_held = false});
+}
+
+StoreView::StoreView(const Common& common, std::shared_ptr<interlock::Observer> observer)
+    : common_(common), observer_(std::move(observer)) {
+  check_exists(common_);
+  if (const auto* opened = client()) {
+    traits_ = opened->traits();
+  } else {
+    traits_.name = "file";
+    traits_.where = store_url(common_);
+  }
+}
+
+interlock::Snapshot StoreView::inspect(const interlock::Query& query) {
+  const auto* opened = client();
+  return opened != nullptr ? opened->inspect(query) : interlock::Snapshot{};
+}
+
+const interlock::Client* StoreView::client() {
+  if (!client_) {
+    const auto store = store_url(common_);
+    if (store == interlock::user_store_url() && !missing_directory(store).empty()) {
+      interlock::detail::check_user_store();
+      return nullptr;
+    }
+    client_.emplace(open_store(common_, observer_));
+  }
+  return &*client_;
+}
+
+}  // namespace cli
