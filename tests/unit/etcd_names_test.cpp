@@ -124,10 +124,10 @@ TEST(EtcdSightings, CountAnewAfterARestoreFromABackup) {
 TEST(EtcdRecords, ATimeThatIsTooLongIsAYear) {
   const auto now = BootClock::now();
   for (const std::string number : {"9223372036854775807", "18446744073709551615", "1e300"}) {
-    const auto value =
-        decode(R"({"owner":"0123456789abcdef0123456789abcdef","mode":"shared","ttl":)" + number +
-                   R"(,"since":-)" + number + "}",
-               now, "key");
+    const auto value = decode(
+        R"({"interlock":1,"owner":"0123456789abcdef0123456789abcdef","mode":"shared","ttl":)" +
+            number + R"(,"since":-)" + number + "}",
+        now, "key");
     EXPECT_GE(value.ttl, 365 * 24h) << number;
     EXPECT_LE(value.ttl, 400 * 24h) << number;
     EXPECT_LE(value.record.since, now) << number;

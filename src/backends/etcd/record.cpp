@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/format.hpp"
 #include "core/text.hpp"
 
 namespace interlock::etcd {
@@ -39,12 +40,18 @@ Mode mode_of(const std::string& text) {
   throw Json::other_error::create(501, "no mode is called " + text, nullptr);
 }
 
+Error of_other_format(std::uint64_t found, std::string_view key) {
+  return {Errc::refused,
+          "the key " + printable(key, 600) + ": " + core::other_format(found, kFormat)};
+}
+
 }  // namespace
 
 std::string encode(const Value& value, TimePoint now) {
   const auto& record = value.record;
   const auto& who = *record.who;
   Json json{
+      {"interlock", kFormat},
       {"owner", record.owner.to_string()},
       {"mode", to_string(record.mode)},
       {"ttl", std::chrono::ceil<milliseconds>(value.ttl).count()},
@@ -70,6 +77,8 @@ std::string encode(const Value& value, TimePoint now) {
 Value decode(std::string_view text, TimePoint now, std::string_view key) {
   try {
     const auto json = Json::parse(text);
+    const auto format = json.value("interlock", std::uint64_t{0});
+    if (format != 0 && format != kFormat) throw of_other_format(format, key);
     Value value;
     auto& record = value.record;
     record.owner = owner_of(json.at("owner").get<std::string>());
@@ -90,6 +99,7 @@ Value decode(std::string_view text, TimePoint now, std::string_view key) {
                                                  .tied = json.value("tied", true),
                                                  .actor = json.value("actor", ""),
                                                  .owner_id = json.value("owner_id", "")});
+    if (format != kFormat) throw of_other_format(format, key);
     return value;
   } catch (const Json::exception&) {
     throw Error(Errc::corrupt,

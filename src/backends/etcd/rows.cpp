@@ -29,9 +29,9 @@ void Rows::add(const wire::TxnResponse& response) {
     Value value;
     try {
       value = decode(kv.value(), now_, kv.key());
-    } catch (const Error&) {
-      if (pass_over_) return;
-      throw;
+    } catch (const Error& error) {
+      if (pass_over_ && !(all_ && error.errc() == Errc::refused)) return;
+      throw error.about(std::string(place->resource));
     }
     Entry entry{.key = kv.key(),
                 .record = std::move(value.record),

@@ -36,7 +36,7 @@ class Rows {
 
   /// Only these resources count; without, all do.
   void only(const Claim& claim);
-  /// What can't be read is not there.
+  /// What can't be read is not there. (In a list of all, what is of another format is still an error.)
   void pass_over_broken() { pass_over_ = true; }
   /// What was read. Throws Error (corrupt).
   void add(const wire::TxnResponse& response);

@@ -28,8 +28,8 @@ std::string read_boot(int fd) {
   return {buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
 }
 
-// What is wrong with it; empty: nothing.
-std::string fault(const Directory& directory, ShardId id, const std::string& boot) {
+// What is wrong with it: corrupt, or refused, as it is of another format.
+std::optional<Error> fault(const Directory& directory, ShardId id, const std::string& boot) {
   try {
     const ShardFile file(directory, id);
     LockTable table({.next_fence = {}});
@@ -37,7 +37,7 @@ std::string fault(const Directory& directory, ShardId id, const std::string& boo
     return {};
   } catch (const Error& error) {
     if (error.errc() == Errc::unreachable) throw;
-    return error.message();
+    return error;
   }
 }
 
@@ -82,11 +82,13 @@ std::vector<std::string> repair(const std::filesystem::path& path, bool dry_run)
         continue;
       }
       const auto why = fault(directory, id, boot);
-      if (why.empty()) continue;
+      if (!why) continue;
       ++found;
       auto& line = lines.emplace_back(name + ": ");
-      line += why;
-      if (dry_run) {
+      line += why->message();
+      if (why->errc() == Errc::refused) {
+        line += "; left as it is";
+      } else if (dry_run) {
         line += "; would be set aside";
       } else {
         line += "; set aside as " + set_aside(directory, id);
@@ -112,7 +114,7 @@ void settle_after_boot(const Directory& directory, const std::string& boot) {
   for (const auto id : existing_shards(directory)) {
     try {
       const auto locks = lock(directory, id);
-      if (!locks || fault(directory, id, boot).empty()) continue;
+      if (!locks || !fault(directory, id, boot)) continue;
       // A file that names this boot was written in it, whatever became of it then.
       if (ShardFile(directory, id).content().find(boot) == std::string::npos) {
         set_aside(directory, id);

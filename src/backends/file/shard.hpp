@@ -49,8 +49,11 @@ struct ReadContext {
   std::function<bool(const Record&)> skip{};  ///< leave these out
 };
 
-/// Puts the records into the table. Nothing at all is an empty shard. Throws Error (corrupt) with
-/// the reason; the table is then not to be used.
+/// Of the files. It moves with every change of what they hold.
+inline constexpr std::uint64_t kFormat = 1;
+
+/// Puts the records into the table. Nothing at all is an empty shard. Throws Error with the reason (corrupt; refused:
+/// it is of another format); the table is then not to be used.
 ShardState read_shard(std::string_view text, ShardId id, const ReadContext& context,
                       LockTable& table);
 

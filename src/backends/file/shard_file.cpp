@@ -121,6 +121,14 @@ Error ShardFile::corrupt(const std::string& why) const {
           {.resource = {}, .node = directory_.where(), .maybe_held = false}};
 }
 
+Error ShardFile::unreadable(const Error& why) const {
+  if (why.errc() != Errc::refused) return corrupt(why.message());
+  return {Errc::refused,
+          directory_.path_of(data_name(id_)) + " can't be used: " + why.message() +
+              ". When no program of that version uses the directory any more, remove the file",
+          {.resource = {}, .node = directory_.where(), .maybe_held = false}};
+}
+
 void ReadLimit::add(const ShardFile& file) {
   read_ += file.content().size();
   if (read_ <= kMost) return;

@@ -33,6 +33,8 @@ class ShardFile {
   [[nodiscard]] const std::string& where() const noexcept { return directory_.where(); }
   /// The error about this file, which names it and what to do.
   [[nodiscard]] Error corrupt(const std::string& why) const;
+  /// What read_shard has thrown about it.
+  [[nodiscard]] Error unreadable(const Error& why) const;
 
  private:
   void reserve(std::size_t size) const;

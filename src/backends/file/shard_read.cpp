@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/file/shard.hpp"
+#include "core/format.hpp"
 #include "core/text.hpp"
 
 namespace interlock::file {
@@ -243,9 +244,8 @@ class Reader {
   }
 
   void take_header() {
-    if (fields_.number<std::uint64_t>("interlock", 0, ~std::uint64_t{0}) != 1) {
-      corrupt("it was written by another version of this library");
-    }
+    const auto format = fields_.number<std::uint64_t>("interlock", 0, ~std::uint64_t{0});
+    if (format != kFormat) throw Error(Errc::refused, core::other_format(format, kFormat));
     state_.fence = fields_.number<std::uint64_t>("fence", 0, kLargestFence);
     state_.ticket = fields_.number<std::uint64_t>("ticket", 0, kLargestFence);
     void_ = fields_.text("boot") != context_.boot;

@@ -111,7 +111,7 @@ std::string write_shard(const LockTable& table, ShardId id, ShardState state,
   out.reserve(160 + count * 400);
   out += '{';
   Writer json(out);
-  json.number("interlock", 1);
+  json.number("interlock", kFormat);
   json.text("boot", boot);
   json.number("fence", state.fence);
   json.number("ticket", state.ticket);

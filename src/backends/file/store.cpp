@@ -98,7 +98,7 @@ void Store::commit(std::span<Operation* const> operations, std::vector<Wake>& wa
     try {
       states.push_back(read_shard(file.content(), id, {.boot = boot_, .now = now}, table));
     } catch (const Error& error) {
-      throw file.corrupt(error.message());
+      throw file.unreadable(error);
     }
     table.set_last_ticket(std::max(table.last_ticket(), states.back().ticket));
   }

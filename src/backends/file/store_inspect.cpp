@@ -58,7 +58,7 @@ bool Store::attempt(Inspection& inspection, ShardId& blocker) {
           read_shard(file.content(), file.id(),
                      {.boot = boot_, .now = now, .skip = Obituaries(self_, realm_)}, table);
         } catch (const Error& error) {
-          throw file.corrupt(error.message());
+          throw file.unreadable(error);
         }
       }
       auto states = table.inspect(inspection.query, now);

@@ -70,11 +70,15 @@ void Inspection::looked(const Outcome& outcome, const std::string& name) {
     if (error_code(text_of(*outcome.reply)) != "WRONGTYPE") return fail(outcome);
   } else {
     // Without a prefix, any key of anybody looks like a lock of another program.
-    auto state =
-        to_state(*outcome.reply, name, !query_.resources.empty() || !names_.prefix().empty());
-    const std::lock_guard lock(mutex_);
-    if (!state.holders.empty() || !state.waiters.empty())
-      snapshot_.resources.push_back(std::move(state));
+    try {
+      auto state =
+          to_state(*outcome.reply, name, !query_.resources.empty() || !names_.prefix().empty());
+      const std::lock_guard lock(mutex_);
+      if (!state.holders.empty() || !state.waiters.empty())
+        snapshot_.resources.push_back(std::move(state));
+    } catch (const Error& error) {  // a record of another format
+      return fail({.reply = {}, .failure = error.about(name)});
+    }
   }
   if (!step_done()) return;
   std::sort(snapshot_.resources.begin(), snapshot_.resources.end(),

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "backends/redis/script_texts.hpp"
+#include "core/format.hpp"
 #include "core/who.hpp"
 
 namespace interlock::redis {
@@ -38,6 +39,7 @@ struct Record {
   std::uint64_t number = 0;  // microseconds of the server's clock
   std::uint64_t since = 0;   // the same, where the number is none: on a Redlock's node
   std::uint32_t capacity = 0;
+  std::uint64_t format = 0;
   std::int64_t ttl = 0;  // in ms: no holder has more left, whatever the server's clock says
 };
 
@@ -48,15 +50,20 @@ std::string_view next_line(std::string_view& text) {
   return line;
 }
 
+// Of a record of another format: who it is, and the format.
 std::optional<Record> parse_record(std::string_view text) {
   Record record;
   record.number = to_number<std::uint64_t>(next_line(text));
   const auto owner = Owner::parse(next_line(text));
-  next_line(text);  // flags
+  const auto flags = next_line(text);
+  if (const auto colon = flags.find(':'); colon != flags.npos && colon > 2)
+    record.format = to_number<std::uint64_t>(flags.substr(2, colon - 2));
   const auto spec = next_line(text);
-  if (!owner || record.number == 0 || spec.size() < 6) return std::nullopt;
+  if (!owner || record.number == 0) return std::nullopt;
+  record.entry.owner = *owner;
+  if (record.format != kFormat) return record;
+  if (spec.size() < 6) return std::nullopt;
   auto& entry = record.entry;
-  entry.owner = *owner;
   entry.mode = mode_of(spec[0]);
   entry.ancestor = spec.ends_with('1');
   const auto colon = std::min(spec.find(':'), spec.size());
@@ -73,6 +80,11 @@ std::optional<Record> parse_record(std::string_view text) {
   record.ttl = to_number<std::int64_t>(tied.substr(std::min<std::size_t>(tied.size(), 2)));
   record.since = to_number<std::uint64_t>(next_line(text)) * 1000;
   return record;
+}
+
+void require_format(const Record& record) {
+  if (record.format != kFormat)
+    throw Error(Errc::refused, core::other_format(record.format, kFormat));
 }
 
 using std::chrono::milliseconds;
@@ -138,7 +150,7 @@ void add_arguments(Words& words, const Claim& claim, bool queue, const ClaimStyl
   words.add(claim.owner.to_string());
   const auto ttl = std::to_string(std::chrono::ceil<milliseconds>(claim.ttl).count());
   words.add(ttl);
-  words.add(queue ? "1" : "0", style.publish.substr(0, 1),
+  words.add(queue ? "1" : "0", style.publish.substr(0, 1), std::to_string(kFormat), ":",
             claim.instead_of.empty() ? "" : claim.instead_of.to_string(), "\n",
             spec_of(claim.parts.front()), "\n", std::to_string(claim.priority), "\n", style.channel,
             "\n", who.identity, "\n", label_and_names(who), "\n", who.host, "\n",
@@ -196,6 +208,17 @@ Answer acquire_answer(const redisReply& reply, const Claim& claim, const std::st
             .fences = {},
             .place = static_cast<std::uint32_t>(number_of(*words[1])),
             .look_again = milliseconds(number_of(*words[2]))};
+  }
+  if (first == "format" && words.size() == 3) {
+    const auto part = std::clamp<std::int64_t>(number_of(*words[1]), 1,
+                                               static_cast<std::int64_t>(claim.parts.size())) -
+                      1;
+    return Answer::failed(
+        {Errc::refused,
+         core::other_format(to_number<std::uint64_t>(text_of(*words[2])), kFormat),
+         {.resource = claim.parts[static_cast<std::size_t>(part)].resource,
+          .node = node,
+          .maybe_held = false}});
   }
   if (first == "busy") return {.verdict = Verdict::busy};
   if (first == "lost") return {.verdict = Verdict::lost};
@@ -257,6 +280,7 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
   };
   const auto add_holder = [&](Record record, std::int64_t left) {
     if (left <= 0) return;
+    require_format(record);
     record.entry.fence = Fence{record.number};
     record.entry.age = since(record.since != 0 ? record.since : record.number, now);
     record.entry.remaining = milliseconds(record.ttl > 0 ? std::min(left, record.ttl) : left);
@@ -272,6 +296,7 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
     for (const auto* text : elements_of(*all[3])) {
       auto record = parse_record(text_of(*text));
       if (!record) continue;
+      require_format(*record);
       const auto member =
           record->entry.owner.to_string() + ":" + std::to_string(record->entry.slots);
       const auto end = ends.find(member);
@@ -299,6 +324,7 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
     const auto ticket = next_line(rest);
     auto record = parse_record(rest);
     if (!record || ends <= now) continue;
+    require_format(*record);
     record->entry.age = since(record->number, now);
     record->entry.remaining = milliseconds(ends - now);
     if (record->entry.mode == Mode::slots) state.capacity = record->capacity;

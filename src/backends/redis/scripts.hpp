@@ -1,6 +1,7 @@
 // The Lua scripts, and what a claim looks like to them. scripts/*.lua say what they do.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ struct Scripts {
   static const Scripts& all();
 };
 
+/// Of the records, in their flags. It moves with every change of what a lock's keys hold.
+inline constexpr std::uint64_t kFormat = 1;
+
 struct ClaimStyle {
   std::string fence;    ///< the key of the counter
   std::string channel;  ///< where to wake whoever asks
@@ -48,7 +52,8 @@ Answer acquire_answer(const redisReply& reply, const Claim& claim, const std::st
 Answer release_answer(const redisReply& reply);
 
 Words inspect_words(const std::string& resource, const KeyNames& names);
-/// What `inspect.lua` said. `shows_foreign`: also a lock of another program.
+/// What `inspect.lua` said. `shows_foreign`: also a lock of another program. Throws Error (refused) if a record is of
+/// another format.
 ResourceState to_state(const redisReply& reply, const std::string& resource, bool shows_foreign);
 
 }  // namespace interlock::redis

@@ -3,6 +3,20 @@ if held == parts then return rearm() end
 -- It was granted all of it, and some is gone since. A claim never grows.
 if held > 0 then return { 'lost' } end
 
+-- Holders of another format have rules that are not known here.
+for _, row in ipairs(rows) do
+  local record
+  if is_set(row) then
+    local first = call('ZRANGE', row.ends, 0, 0)[1]
+    record = first and call('HGET', row.holders, match(first, '^%x+'))
+  elseif row.value then
+    record = call('GET', row.who)
+  end
+  local by, made = match(record or '', '^%d+\n(%x+)\n([^\n]*)')
+  made = match(made or '', '^..(%d+):') or '0'
+  if by and (by == row.value or is_set(row)) and made ~= format then return { 'format', row.part, made } end
+end
+
 local ticket  -- its place in the queues, if it has one
 for _, row in ipairs(rows) do
   local entry = call('HGET', row.waiting, owner)

@@ -43,9 +43,12 @@ if not ARGV[4] then
     local holder, look = call('GET', KEYS[1]), nil
     if holder and holder ~= ARGV[1] and sub(holder, 1, 1) ~= '+' then
       local who = call('GET', KEYS[3]) or ''
+      local by, made = string.match(who, '^%d+\n(%x+)\n..(%d*:?)')
       look = call('PTTL', KEYS[1])
-      if string.match(who, '^%d+\n(%x+)') ~= holder then  -- another program's
+      if by ~= holder then  -- another program's
         look = look < 0 and 100 or math.min(look, 100)
+      elseif made ~= string.match(ARGV[3], '^..(%d*:)') then
+        look = nil  -- another format
       elseif look > tonumber(string.match(who, '\n%d:(%d+)$') or look) then
         look = nil  -- the clock was set back
       end
@@ -150,7 +153,8 @@ elseif ARGV[4] == 's' then
     elseif value and value ~= owner and sub(value, 1, 1) ~= '+' then
       local who = call('GET', KEYS[3]) or ''
       local left = call('PTTL', KEYS[1])
-      look = match(who, '^%d+\n(%x+)') == value and left <= tonumber(match(who, '\n%d:(%d+)$') or left) and left
+      local by, made = match(who, '^%d+\n(%x+)\n..(%d*:?)')
+      look = by == value and made == match(ARGV[3], '^..(%d*:)') and left <= tonumber(match(who, '\n%d:(%d+)$') or left) and left
     end
     local number
     if look and not ticket then

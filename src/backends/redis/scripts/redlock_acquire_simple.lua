@@ -25,9 +25,12 @@ if ARGV[4] == '-' then
     local holder, look = call('GET', KEYS[1]), nil
     if holder and holder ~= ARGV[1] and sub(holder, 1, 1) ~= '+' then
       local who = call('GET', KEYS[3]) or ''
+      local by, made = string.match(who, '^%d+\n(%x+)\n..(%d*:?)')
       look = call('PTTL', KEYS[1])
-      if string.match(who, '^%d+\n(%x+)') ~= holder then  -- another program's
+      if by ~= holder then  -- another program's
         look = look < 0 and 100 or math.min(look, 100)
+      elseif made ~= string.match(ARGV[3], '^..(%d*:)') then
+        look = nil  -- another format
       elseif look > tonumber(string.match(who, '\n%d:(%d+)\n%d+\n%d+\n%x*\n%d+$') or look) then
         look = nil  -- the clock was set back
       end

@@ -11,8 +11,8 @@
 -- ARGV[3] and the records are lines of text. A record is
 --     number, owner, flags, spec, priority, channel, identity, label, host, pid, tied:ttl
 -- and ARGV[3] the same from the flags on, for the first part; ARGV[4] has the specs of the others.
--- The flags are: 1 if it may queue, else 0; P or S for PUBLISH or SPUBLISH; and the owner to take
--- over from. A spec is a letter for the mode (e, s, n), slots:capacity:ancestor. The number is the
+-- The flags are: 1 if it may queue, else 0; P or S for PUBLISH or SPUBLISH; the format of the record and a
+-- colon; and the owner to take over from. A spec is a letter for the mode (e, s, n), slots:capacity:ancestor. The number is the
 -- fence, or in the queue the ticket's number; both are microseconds of the server's clock, so they
 -- also say since when. A ticket begins with 0 if its owner holds already and wants more, else with
 -- 1; then come its priority, its number, its owner and its mode.
@@ -26,7 +26,7 @@ local owner, ttl, text = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 if not text then text = ARGV[2] .. '\ne1:0:0\n0\n\n\n\n\n0\n1' end
 local flags, own_spec, tail, priority, home, identity =
   match(text, '^([^\n]*)\n([^\n]*)(\n([^\n]*)\n([^\n]*)\n([^\n]*).*)$')
-local instead = sub(flags, 3)
+local format, instead = match(flags, '^..(%d*):?(.*)$')
 local publish = sub(flags, 2, 2) == 'S' and 'SPUBLISH' or 'PUBLISH'
 local TICKET_MS = 3000  -- a place in the queue lasts this long without a heartbeat
 local WOKEN_MS = 1000   -- and this long when its owner was told that it is its turn
