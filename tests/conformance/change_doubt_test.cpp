@@ -102,7 +102,7 @@ TEST_P(ChangesInDoubt, WhileNobodyAnswersItIsHeldAndLaterItIsSettled) {
 
 TEST_P(ChangesInDoubt, ReleasedMeanwhileItLeavesNothingBehind) {
   COVERS(Rule<8>, Rule<9>);
-  const auto locks = wired(100ms);
+  const auto locks = wired();
   enum class How { release, asynchronous, destructor };
   for (const auto from : {Mode::exclusive, Mode::shared}) {
     for (const auto fate : {Fate::swallow, Fate::fail}) {
