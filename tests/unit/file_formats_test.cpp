@@ -39,7 +39,7 @@ TEST(FileFormats, OthersAreRefusedAndLeftAsTheyAre) {
     const TemporaryDirectory directory;
     const auto file = directory / data_of("exclusive");
     const auto url = "file://" + directory.path().string();
-    (void)connect(url).inspect();
+    { auto makes_the_files = Mutex(connect(url), "exclusive").acquire(); }
     const auto text = replace_all(written_now(format_file("file-1.json")), "\"interlock\":1",
                                   "\"interlock\":" + format);
     write_file(file, text);
