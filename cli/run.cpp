@@ -130,7 +130,7 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
   if (withheld || !url.empty()) {
     variables.push_back("INTERLOCK_URL=" +
                         (withheld ? std::string(interlock::detail::kWithheldStore) : url));
-  } else if (by_file) {
+  } else if (by_file || !wanted.common.settings.distributed_locking()) {
     variables.emplace_back("INTERLOCK_URL");  // it would go before the file
   }
   if (!file.empty()) variables.push_back("INTERLOCK_CONFIG=" + file.string());

@@ -94,7 +94,8 @@ void check_user_store();
 
 /// All settings, put together. For each setting, the first of these that names it decides: the program
 /// (Presets, and the file that they name), INTERLOCK_URL, the settings file, the variables that other
-/// programs read as well (LOCKING_BACKEND, REDIS_HOST, …), the default.
+/// programs read as well (LOCKING_BACKEND, REDIS_HOST, …), the default. A file's enableDistributedLocking does
+/// not count if the store is named before that file.
 ///
 ///     const auto settings = Config::load();
 ///     const auto locks = connect(settings);
@@ -114,7 +115,7 @@ class Config {
   /// The store, with its password if it has one: not for people, see explain(). Empty: none is
   /// configured.
   [[nodiscard]] const std::string& url() const noexcept { return url_.value; }
-  /// False: the locks are this process's own, whatever the store.
+  /// False: the locks are this process's own, whatever url() says.
   [[nodiscard]] bool distributed_locking() const noexcept { return distributed_.value; }
   [[nodiscard]] OnUnavailable on_unavailable() const noexcept { return on_unavailable_.value; }
   /// For locks: with the ttl, max_wait and label that are configured.

@@ -213,6 +213,8 @@ void Config::take_file(const std::filesystem::path& path, bool found_here) {
   const auto content = config::read_settings_file(path, found_here);
   skipped_file_ = content.skipped;
   if (!skipped_file_.empty()) return;
+  // The order of the keys within a file means nothing.
+  const bool named_before = url_.origin != SettingOrigin::standard;
   for (const auto& entry : content.entries) {
     const auto offer = [&](auto& setting, const auto& read) {
       setting.offer(reading(entry.where + ": " + entry.spelling, read), SettingOrigin::file,
@@ -228,7 +230,7 @@ void Config::take_file(const std::filesystem::path& path, bool found_here) {
         return url;
       });
     }
-    if (entry.key == "enableDistributedLocking") offer(distributed_, yes_or_no);
+    if (entry.key == "enableDistributedLocking" && !named_before) offer(distributed_, yes_or_no);
     if (entry.key == "onUnavailable")
       offer(on_unavailable_, [&] { return read_on_unavailable(text()); });
     if (entry.key == "ttl")

@@ -99,6 +99,23 @@ it "locks on this machine only if distributed locking is switched off"
 printf '{"url": "redis://127.0.0.1:1", "enableDistributedLocking": false}' >interlock.json
 same "$(setting url)" "$default_url|default"
 expect 0 "$INTERLOCK" list
+same "$(REDIS_HOST=h setting url)" "$default_url|default"
+
+it "uses a store that is named before the file that switches distributed locking off"
+same "$(setting url --url "file://$work/by-option")" "file://$work/by-option|--url"
+same "$(setting enableDistributedLocking --url "file://$work/by-option")" "true|default"
+contains "$(uses --url "file://$work/by-option")" "$work/by-option"
+export INTERLOCK_URL="file://$work/by-variable"
+same "$(setting url)" "file://$work/by-variable|INTERLOCK_URL"
+same "$(setting enableDistributedLocking)" "true|default"
+contains "$(uses)" "$work/by-variable"
+same "$(INTERLOCK_CONFIG=interlock.json setting url)" "file://$work/by-variable|INTERLOCK_URL"
+contains "$(uses --url "file://$work/by-option" --config interlock.json)" "$work/by-option"
+expect 0 "$INTERLOCK" run --url "file://$work/by-option" a -- "$INTERLOCK" who a
+# --config goes before INTERLOCK_URL, for the command of run as well.
+same "$(setting url --config interlock.json)" "$default_url|default"
+expect 0 "$INTERLOCK" run --config interlock.json "cli-config-$$" -- "$INTERLOCK" who "cli-config-$$"
+unset INTERLOCK_URL
 rm interlock.json
 
 it "shows no password"

@@ -169,6 +169,25 @@ TEST_F(Settings, TheSectionOfARasterCacheIsRead) {
   EXPECT_EQ(Config::load().options().ttl, Options{}.ttl) << "no such section, no such defaults";
 }
 
+TEST_F(Settings, AFileDoesNotSwitchOffAStoreThatIsNamedBeforeIt) {  // row 3.5
+  around_.write("interlock.json", R"({"enableDistributedLocking": false})");
+  EXPECT_FALSE(Config::load().distributed_locking());
+  EXPECT_TRUE(Config::load({.url = "memory:from-code"}).distributed_locking());
+  around_.set("REDIS_HOST", "redis.internal");
+  EXPECT_FALSE(Config::load().distributed_locking()) << "that is named after the file";
+  around_.set("INTERLOCK_URL", "memory:from-environment");
+  EXPECT_TRUE(Config::load().distributed_locking());
+  EXPECT_EQ(explained(Config::load(), "enableDistributedLocking").origin, SettingOrigin::standard);
+  EXPECT_FALSE(Config::load({.file = "interlock.json"}).distributed_locking());
+  EXPECT_FALSE(Config::load({.url = "memory:from-code", .enable_distributed_locking = false})
+                   .distributed_locking());
+  around_.set("INTERLOCK_URL", "");
+  around_.write("interlock.json", R"({"enableDistributedLocking": false, "url": "memory:a"})");
+  EXPECT_FALSE(Config::load().distributed_locking());
+  around_.write("interlock.json", R"({"url": "memory:a", "enableDistributedLocking": false})");
+  EXPECT_FALSE(Config::load().distributed_locking()) << "in whatever order";
+}
+
 TEST_F(Settings, WhatIsWrongInTheSectionOfARasterCacheIsTold) {  // row 3.5
   const auto in_cache = [&](const std::string& text) {
     return refusal_of("{\"honua\": {\n\"rasterCache\": {\n" + text + "}}}");
