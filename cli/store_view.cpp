@@ -15,8 +15,10 @@ namespace {
 std::string missing_directory(const std::string& store) {
   const auto url = interlock::Url::parse(store);
   struct stat info {};
-  return url.scheme == "file" && ::lstat(url.path.c_str(), &info) != 0 && errno == ENOENT ? url.path
-                                                                                          : "";
+  // What makes no sense as a file store is told when it is opened.
+  if (url.scheme != "file" || !url.path.starts_with('/')) return "";
+  if (!url.authority.empty() && url.authority != "localhost") return "";
+  return ::lstat(url.path.c_str(), &info) != 0 && errno == ENOENT ? url.path : "";
 }
 
 }  // namespace

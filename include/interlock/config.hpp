@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "interlock/backend.hpp"
 #include "interlock/client.hpp"
 
 namespace interlock {
@@ -86,6 +87,9 @@ inline constexpr std::string_view kWithheldStore = "withheld:";
 
 /// The one of these that a misspelt word may have meant, upper and lower case alike; empty: none.
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
+
+/// For a URL whose scheme none of these stores has: which there are, and what was meant or is to be linked.
+Error no_store(const Url& url, const std::vector<StoreEntry>& stores);
 
 /// Throws Error (refused) where `connect` would refuse user_store_url(), and makes nothing.
 void check_user_store();

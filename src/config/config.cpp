@@ -67,10 +67,11 @@ std::string checked_url(std::string url) {
 
 // A URL, or "host:port" of a Redis. It may hold a password, so it is never quoted.
 std::string read_url(const std::string& text) {
-  if (text.find("://") != std::string::npos || text.starts_with("memory:") ||
-      text.starts_with("redlock:")) {
-    return checked_url(text);
-  }
+  constexpr std::array starts{"memory:", "redlock:", "file:", "/", "./", "../", "~/"};
+  const bool is_url = text.find("://") != std::string::npos ||
+                      std::any_of(starts.begin(), starts.end(),
+                                  [&](const char* start) { return text.starts_with(start); });
+  if (is_url) return checked_url(text);
   if (text.empty() || text[0] == ':' || text.find_first_of(",;=@/?# ") != std::string::npos) {
     throw Error(Errc::invalid,
                 "it has to be a URL, like redis://:password@host:6379/0, or host:port of a Redis");

@@ -185,6 +185,35 @@ contains "$err" "file://$work/locks has no schema, only PostgreSQL has one; give
 expect 64 "$INTERLOCK" schema --url redis://:s3cret@h
 refute grep -q s3cret err
 
+it "suggests what a URL without a scheme was meant to be, and never a store that it refuses"
+for pair in '/tmp/x=file:///tmp/x' 'localhost=redis://localhost' '127.0.0.1:23017=redis://127.0.0.1:23017' 'host:6379=redis://host:6379' \
+  'db.example:6379=redis://db.example:6379'; do
+  expect 64 "$INTERLOCK" list --url "${pair%%=*}"
+  contains "$err" "did you mean ${pair#*=}?"
+  refute grep -q memory: err
+  expect 64 env INTERLOCK_URL="${pair%%=*}" "$INTERLOCK" list
+  contains "$err" "INTERLOCK_URL: "
+  contains "$err" "did you mean ${pair#*=}?"
+done
+for url in ./locks '~/locks' locks s3cret 'me:s3cret@h' foo://x; do
+  expect 64 "$INTERLOCK" list --url "$url"
+  refute grep -Eq 'memory:|s3cret' err
+done
+expect 64 "$INTERLOCK" list --url rdis://h
+contains "$err" "this program has no store for rdis:; it has "
+contains "$err" "did you mean redis:?"
+printf '{\n"url": "/tmp/x"}' >wrong.json
+expect 64 "$INTERLOCK" --config wrong.json list
+contains "$err" "wrong.json:2: url: the store's URL has to begin with a scheme; did you mean file:///tmp/x?"
+for url in 'foo://x' 'file://h/x' 'redis://h?timout=3s'; do
+  for command in 'run a -- true' list 'config --check'; do
+    # shellcheck disable=SC2086
+    expect 64 env INTERLOCK_URL="$url" "$INTERLOCK" $command
+    contains "$err" "interlock: INTERLOCK_URL: "
+    same "$(wc -l <<<"$err")" 1
+  done
+done
+
 it "config --json has the documented keys"
 expect 0 "$INTERLOCK" config --json
 check python3 - "$out" <<'CHECK'
