@@ -4,6 +4,7 @@
 #include "command.hpp"
 #include "interlock/backend.hpp"
 #include "interlock/stores.hpp"
+#include "store_view.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -21,6 +22,7 @@ int repair(const Arguments& arguments) {
   if (url.scheme != "file") {
     throw UsageError(url.to_string() + ": only a file store can be repaired");
   }
+  check_exists(parser.common);
   const auto lines = interlock::repair_file_store(url.path, dry_run);
   for (const auto& line : lines) std::cout << printable(line) << '\n';
   return kOk;

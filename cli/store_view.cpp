@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "interlock/backend.hpp"
+#include "interlock/stores.hpp"
 
 namespace cli {
 
@@ -22,6 +23,18 @@ std::string missing_directory(const std::string& store) {
 }
 
 }  // namespace
+
+bool not_made_yet(const Common& common) {
+  const auto store = store_url(common);
+  if (missing_directory(store).empty()) return false;
+  if (store == interlock::user_store_url()) interlock::detail::check_user_store();
+  try {
+    interlock::detail::check_file_store_can_be_made(interlock::Url::parse(store));
+  } catch (const interlock::Error& error) {
+    throw of_origin(error, common);
+  }
+  return true;
+}
 
 void check_exists(const Common& common) {
   const auto store = store_url(common);

@@ -159,6 +159,24 @@ contains "$out" '"reachable":false'
 contains "$err" "127.0.0.1:1"
 expect 64 "$INTERLOCK" config nonsense
 
+it "--check makes no directory, and says whether the first lock can"
+expect 0 "$INTERLOCK" config --check --url "file://$work/mistyped"
+contains "$out" "the store file://$work/mistyped does not exist yet; the first lock makes its directory"
+refute test -e mistyped
+expect 0 "$INTERLOCK" config --check --json --url "file://$work/mistyped"
+contains "$out" '"reachable":true'
+refute test -e mistyped
+expect 69 "$INTERLOCK" config --check --url "file://$work/mistyped/locks"
+contains "$err" "the directory $work/mistyped does not exist; make it: mkdir -p $work/mistyped"
+mkdir -m 0777 anybodys && chmod 0777 anybodys
+expect 69 "$INTERLOCK" config --check --url "file://$work/anybodys/locks"
+contains "$err" "$work/anybodys"
+touch occupied
+expect 69 "$INTERLOCK" config --check --url "file://$work/occupied/locks"
+refute test -e anybodys/locks
+expect 64 "$INTERLOCK" config --check --url "file://$work/mistyped?netwrk=allow"
+contains "$err" netwrk
+
 it "--check says where locks can be seen and not be taken"
 mkdir -m 0700 sealed
 if unshare -rm true 2>/dev/null; then

@@ -190,6 +190,8 @@ same "$out" "nightly: free"
 expect 0 as_looking list --json
 same "$out" '{"store":"file:///var/tmp/interlock-64247","resources":[]}'
 expect 0 as_looking top --once
+expect 0 as_looking config --check
+contains "$out" "the store file:///var/tmp/interlock-$looking does not exist yet; the first lock makes its directory"
 expect 1 as_looking deadlocks
 expect 1 as_looking break --yes nightly
 refute test -e /var/tmp/interlock-$looking

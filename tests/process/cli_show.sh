@@ -141,7 +141,7 @@ export INTERLOCK_URL="file://$work/locks"
 
 it "what only looks at a store that does not exist says so, and does not make it"
 token=$("$INTERLOCK" acquire elsewhere)
-for command in 'who a' list watch top 'top --json' deadlocks 'serve --metrics 127.0.0.1:0' 'break -y a' "extend $token" "release $token"; do
+for command in 'who a' list watch top 'top --json' deadlocks 'serve --metrics 127.0.0.1:0' repair 'break -y a' "extend $token" "release $token"; do
   # shellcheck disable=SC2086
   expect 69 timeout 20 "$INTERLOCK" --url "file://$work/mistyped" $command
   contains "$err" "there is no store: the directory $work/mistyped does not exist; nothing has been locked there yet, or the path is mistyped"

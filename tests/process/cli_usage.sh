@@ -124,6 +124,9 @@ expect 69 "$INTERLOCK" run --url "file://$work/occupied" a -- true
 contains "$err" occupied
 mkdir open && chmod 0777 open
 expect 69 "$INTERLOCK" list --url "file://$work/open"
+contains "$err" "the directory $work/open is open to other users; name one that does not exist yet, or, if this one is for locks alone: chmod 700 $work/open"
+chmod 700 open
+expect 0 "$INTERLOCK" list --url "file://$work/open"
 
 it "finds the store by --url, then INTERLOCK_URL, then in one place per user, however they came in"
 uses() { "$INTERLOCK" list --json "${@}" | python3 -c 'import json,sys; print(json.load(sys.stdin)["store"])'; }
