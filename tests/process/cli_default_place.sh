@@ -186,7 +186,7 @@ it "is not made by what only looks"
 looking=64247
 as_looking() { setpriv --reuid=$looking --regid=$looking --clear-groups env -i "$INTERLOCK" "$@"; }
 expect 1 as_looking who nightly
-same "$out" "nightly: free"
+same "$out" "nightly: free in file:///var/tmp/interlock-$looking"
 expect 0 as_looking list --json
 same "$out" '{"store":"file:///var/tmp/interlock-64247","resources":[]}'
 expect 0 as_looking top --once

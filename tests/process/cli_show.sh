@@ -4,12 +4,13 @@ source "$(dirname "$0")/cli_lib.bash"
 
 it "who names the holder, and says with 1 that there is none"
 expect 1 "$INTERLOCK" who a b
-same "$out" $'a: free\nb: free'
+same "$out" "a: free in $INTERLOCK_URL
+b: free in $INTERLOCK_URL"
 hold a --label "the nightly run"
 expect 0 "$INTERLOCK" who a b
 contains "$out" "a: held by $(uname -n):"
 contains "$out" "(the nightly run)"
-contains "$out" "b: free"
+contains "$out" "b: free in $INTERLOCK_URL"
 expect 1 "$INTERLOCK" who --json b
 
 it "list shows holders and waiters, with their place, age and time left"
