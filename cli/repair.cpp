@@ -23,6 +23,10 @@ int repair(const Arguments& arguments) {
     throw UsageError(url.to_string() + ": only a file store can be repaired");
   }
   check_exists(parser.common);
+  if (not_made_yet(parser.common)) {
+    std::cout << "nothing to repair: " << url.to_string() << " does not exist yet\n";
+    return kOk;
+  }
   const auto lines = interlock::repair_file_store(url.path, dry_run);
   for (const auto& line : lines) std::cout << printable(line) << '\n';
   return kOk;

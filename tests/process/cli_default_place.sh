@@ -190,6 +190,8 @@ same "$out" "nightly: free in file:///var/tmp/interlock-$looking"
 expect 0 as_looking list --json
 same "$out" '{"store":"file:///var/tmp/interlock-64247","resources":[]}'
 expect 0 as_looking top --once
+expect 0 as_looking repair
+contains "$out" "nothing to repair: file:///var/tmp/interlock-$looking does not exist yet"
 expect 0 as_looking config --check
 contains "$out" "the store file:///var/tmp/interlock-$looking does not exist yet; the first lock makes its directory"
 expect 1 as_looking deadlocks
