@@ -169,6 +169,24 @@ TEST_F(Settings, TheSectionOfARasterCacheIsRead) {
   EXPECT_EQ(Config::load().options().ttl, Options{}.ttl) << "no such section, no such defaults";
 }
 
+TEST(NoStore, IsNamedWithTheComponentThatBringsItOrWithWhatWasMeant) {
+  const auto text = [](std::string_view url, const std::vector<StoreEntry>& stores) {
+    return detail::no_store(Url::parse(url), stores).message();
+  };
+  const StoreEntry file{.name = "file", .schemes = {"file"}};
+  const StoreEntry redis{.name = "redis", .schemes = {"redis", "redlock"}};
+  EXPECT_EQ(text("redlock://a,b,c", {file}),
+            "this program has no store for redlock:; it has file:. With CMake: "
+            "find_package(interlock COMPONENTS redis)");
+  EXPECT_TRUE(text("postgresql://h/db", {file, redis}).ends_with("COMPONENTS postgres)"));
+  EXPECT_TRUE(text("etcds://h", {file, redis}).ends_with("COMPONENTS etcd)"));
+  EXPECT_EQ(text("redis+tls://h", {file, redis}),
+            "this program has no store for redis+tls:; it has file:, redis:; name one of these");
+  EXPECT_TRUE(text("flie:///x", {file, redis}).ends_with("did you mean file:?"));
+  EXPECT_EQ(text("host:6379", {file}),
+            "the store's URL has to begin with a scheme; did you mean redis://host:6379?");
+}
+
 TEST_F(Settings, AFileDoesNotSwitchOffAStoreThatIsNamedBeforeIt) {  // row 3.5
   around_.write("interlock.json", R"({"enableDistributedLocking": false})");
   EXPECT_FALSE(Config::load().distributed_locking());
