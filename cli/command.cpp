@@ -88,7 +88,7 @@ void Parser::read(const Arguments& given) {
   const bool own = std::any_of(given.before.begin(), given.before.end(), [](const auto& word) {
     return word.starts_with("--member=");  // of a simulation, whose first process has said it
   });
-  if (has_secret(common.url) && !own) {
+  if (has_password(common.url) && !own) {
     complain(
         "warning: other users could see the password in --url for a moment, and a shell keeps "
         "it in its history; put ?password-file= or ?password-env= into the URL instead");

@@ -9,6 +9,7 @@
 #include "command.hpp"
 #include "interlock/backend.hpp"
 #include "show.hpp"
+#include "store_view.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -98,11 +99,18 @@ int config(const Arguments& arguments) {
     return kOk;
   }
   try {
-    const auto client = open_store(parser.common);
-    (void)client.inspect({.resources = {"interlock"}});
-    check_writable(client.traits().where, interlock::Url::parse(store_url(parser.common)));
+    std::string found;
+    if (not_made_yet(parser.common)) {
+      found = "the store " + shown_url(parser.common, interlock::user_store_url()) +
+              " does not exist yet; the first lock makes its directory";
+    } else {
+      const auto client = open_store(parser.common);
+      (void)client.inspect({.resources = {"interlock"}});
+      check_writable(client.traits().where, interlock::Url::parse(store_url(parser.common)));
+      found = "the store " + client.traits().where + " answers";
+    }
     object["reachable"] = true;
-    if (!json) std::cout << "\nthe store " << printable(client.traits().where) << " answers\n";
+    if (!json) std::cout << '\n' << printable(found) << '\n';
   } catch (const interlock::Error& error) {
     object["reachable"] = false;
     object["error"] = error.what();

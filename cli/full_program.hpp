@@ -15,7 +15,7 @@ struct NeedsFullProgram {};
 /// Throws NeedsFullProgram if the settings are in a pipe, which can be read only once.
 void check_settings_file(const Common& common);
 /// Throws NeedsFullProgram if this program lacks the store that the settings name, or traces that the environment
-/// asks for.
+/// asks for. The full program throws Error (invalid) for a store that no program has.
 void check_program(const Common& common);
 
 /// What the command was called with.

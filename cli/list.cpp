@@ -40,7 +40,7 @@ int who(const Arguments& arguments) {
       const auto* client = store.client();
       const auto above =
           client != nullptr ? in_the_way(*client, {interlock::exclusive(name)}, {}) : std::string();
-      std::cout << printable(name) << ": free";
+      std::cout << printable(name) << ": free in " << printable(store.traits().where);
       if (!above.empty()) std::cout << ", but can't be had: " << printable(above);
       std::cout << '\n';
       continue;
@@ -86,8 +86,11 @@ int list(const Arguments& arguments) {
   }
   const auto lines = table(snapshot, all);
   for (const auto& line : lines) std::cout << line << '\n';
-  if (lines.empty() && ::isatty(STDOUT_FILENO) == 1) {
-    std::cout << "nothing is locked at " << printable(store.traits().where) << '\n';
+  // A script gets an empty stdout, and a job without a terminal no mail.
+  if (lines.empty() && ::isatty(STDERR_FILENO) == 1) {
+    std::cerr << "nothing "
+              << (prefix.empty() ? "" : "that begins with '" + printable(prefix.front()) + "' ")
+              << "is held in " << printable(store.traits().where) << '\n';
   }
   return kOk;
 }

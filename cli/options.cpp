@@ -54,6 +54,15 @@ std::string shown_url(const Common& common, const std::string& otherwise) {
   return otherwise;
 }
 
+interlock::Error of_origin(const interlock::Error& error, const Common& common) {
+  const auto where = common.settings.explain().front().where;
+  if (error.errc() != interlock::Errc::invalid || !common.url.empty() || where.empty())
+    return error;
+  return {error.errc(),
+          where + ": " + error.message(),
+          {.resource = {}, .node = error.node(), .maybe_held = false}};
+}
+
 void quiet_grpc() { ::setenv("GRPC_VERBOSITY", "NONE", 0); }
 
 interlock::Client open_any_store(const Common& common,
@@ -62,7 +71,11 @@ interlock::Client open_any_store(const Common& common,
   quiet_grpc();
   options.observer =
       interlock::observers({std::move(observer), make_log(common.log), make_tracing(common.log)});
-  return interlock::connect(store_url(common), std::move(options));
+  try {
+    return interlock::connect(store_url(common), std::move(options));
+  } catch (const interlock::Error& error) {
+    throw of_origin(error, common);
+  }
 }
 
 interlock::Client open_store(const Common& common, std::shared_ptr<interlock::Observer> observer) {

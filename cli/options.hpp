@@ -32,6 +32,8 @@ void load_settings(Common& common);
 std::string store_url(const Common& common);
 /// The same for people, without secrets; `otherwise`, if nothing names a store.
 std::string shown_url(const Common& common, const std::string& otherwise);
+/// An error of the store's URL itself, with the place where that stands if it is not on the command line.
+interlock::Error of_origin(const interlock::Error& error, const Common& common);
 /// gRPC would tell of every connection that fails. Call it after the fork of a process whose command is
 /// to have the environment as it was.
 void quiet_grpc();

@@ -4,6 +4,7 @@
 #include "command.hpp"
 #include "interlock/backend.hpp"
 #include "interlock/stores.hpp"
+#include "store_view.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -20,6 +21,11 @@ int repair(const Arguments& arguments) {
   const auto url = interlock::Url::parse(store_url(parser.common));
   if (url.scheme != "file") {
     throw UsageError(url.to_string() + ": only a file store can be repaired");
+  }
+  check_exists(parser.common);
+  if (not_made_yet(parser.common)) {
+    std::cout << "nothing to repair: " << url.to_string() << " does not exist yet\n";
+    return kOk;
   }
   const auto lines = interlock::repair_file_store(url.path, dry_run);
   for (const auto& line : lines) std::cout << printable(line) << '\n';

@@ -52,6 +52,12 @@ struct Wanted {
   std::optional<interlock::Duration> at_least;
 };
 
+std::string in_one_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const auto& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
 Wanted read(const Arguments& arguments) {
   Wanted wanted;
   Parser parser("run [OPTIONS] NAME… -- COMMAND…",
@@ -79,13 +85,16 @@ Wanted read(const Arguments& arguments) {
     throw UsageError("put -- before the command: interlock run NAME -- COMMAND…");
   }
   auto& command = wanted.command;
-  if (names.empty() && !command.empty()) {  // a name that looks like an option: run -- -name …
+  // A name that looks like an option: run -- -name COMMAND…. No command does.
+  if (names.empty() && command.size() > 1 && (command[1] == "--" || !command[1].starts_with('-'))) {
     names.push_back(command.front());
     command.erase(command.begin());
-    if (!command.empty() && command.front() == "--") command.erase(command.begin());
+    if (command.front() == "--") command.erase(command.begin());
   }
-  if (names.empty())
-    throw UsageError("the name of the lock is missing: interlock run NAME -- COMMAND…");
+  if (names.empty()) {
+    throw UsageError("no name: interlock run NAME -- " +
+                     (command.empty() ? "COMMAND…" : in_one_line(command)));
+  }
   if (command.empty()) {
     throw UsageError("no command to run: interlock run " + names.front() + " -- COMMAND…");
   }

@@ -24,6 +24,35 @@ std::string shown(std::string_view url) {
 
 bool masked(const std::string& url) { return url.find("***") != std::string::npos; }
 
+/// user:password@, wherever a URL that makes no sense has it.
+bool has_user_and_password(std::string_view url) {
+  const auto at = url.rfind('@');
+  if (at == std::string_view::npos) return false;
+  const auto slashes = url.find("://");
+  const auto begin = slashes == std::string_view::npos ? 0 : slashes + 3;
+  if (begin > at) return false;
+  const auto before = url.substr(begin, at - begin);
+  const auto colon = before.find(':');
+  return colon != std::string_view::npos && colon + 1 < before.size();
+}
+
+/// password=…, and what else goes by such a name; not the name of a file or of a variable.
+bool has_password_option(std::string_view url) {
+  while (true) {
+    const auto begin = url.find_first_of("?&");
+    if (begin == std::string_view::npos) return false;
+    url.remove_prefix(begin + 1);
+    const auto option = url.substr(0, url.find('&'));
+    const auto equals = option.find('=');
+    if (equals == std::string_view::npos || equals + 1 == option.size()) continue;
+    const auto name = option.substr(0, equals);
+    if (name.ends_with("-file") || name.ends_with("-env") || name == "passfile") continue;
+    for (const auto* part : {"pass", "auth", "secret", "token", "pwd"}) {
+      if (name.find(part) != std::string_view::npos) return true;
+    }
+  }
+}
+
 void overwrite(char* text, const std::string& with) {
   const auto size = std::strlen(text);
   if (with.size() > size) {
@@ -54,6 +83,14 @@ void hide_secrets(int argc, char** argv) {
 }
 
 bool has_secret(std::string_view url) { return masked(shown(url)); }
+
+bool has_password(std::string_view url) {
+  const auto text = shown(url);
+  if (!masked(text)) return false;
+  if (has_password_option(url)) return true;
+  const bool makes_sense = !text.ends_with("://***") && text != "***";
+  return makes_sense ? text.find("***@") != std::string::npos : has_user_and_password(url);
+}
 
 std::vector<std::string> secret_variables(const std::string& text) {
   std::vector<std::string> names;

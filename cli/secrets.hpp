@@ -14,6 +14,10 @@ void hide_secrets(int argc, char** argv);
 /// Whether there is something in the URL that others must not see.
 bool has_secret(std::string_view url);
 
+/// Whether a password stands in it. A URL that makes no sense may have one where nobody looks for it: that is
+/// no reason to warn.
+bool has_password(std::string_view url);
+
 /// The variables by which a program gets the secrets of this store from its environment.
 std::vector<std::string> secret_variables(const std::string& url);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "interlock/backend.hpp"
+#include "interlock/stores.hpp"
 
 namespace cli {
 
@@ -15,11 +16,25 @@ namespace {
 std::string missing_directory(const std::string& store) {
   const auto url = interlock::Url::parse(store);
   struct stat info {};
-  return url.scheme == "file" && ::lstat(url.path.c_str(), &info) != 0 && errno == ENOENT ? url.path
-                                                                                          : "";
+  // What makes no sense as a file store is told when it is opened.
+  if (url.scheme != "file" || !url.path.starts_with('/')) return "";
+  if (!url.authority.empty() && url.authority != "localhost") return "";
+  return ::lstat(url.path.c_str(), &info) != 0 && errno == ENOENT ? url.path : "";
 }
 
 }  // namespace
+
+bool not_made_yet(const Common& common) {
+  const auto store = store_url(common);
+  if (missing_directory(store).empty()) return false;
+  if (store == interlock::user_store_url()) interlock::detail::check_user_store();
+  try {
+    interlock::detail::check_file_store_can_be_made(interlock::Url::parse(store));
+  } catch (const interlock::Error& error) {
+    throw of_origin(error, common);
+  }
+  return true;
+}
 
 void check_exists(const Common& common) {
   const auto store = store_url(common);

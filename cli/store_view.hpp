@@ -11,6 +11,9 @@ namespace cli {
 /// Throws Error (refused) for a file store that was named and does not exist. The default place may be missing.
 void check_exists(const Common& common);
 
+/// True for a file store whose directory the first lock will make. Throws Error if that would fail.
+bool not_made_yet(const Common& common);
+
 /// Empty while the default place does not exist, since nothing was ever locked there. For one thread.
 class StoreView {
  public:

@@ -13,6 +13,8 @@
 
 #include "command.hpp"
 #include "interlock/attempt.hpp"
+#include "interlock/duration.hpp"
+#include "interlock/multi_lock.hpp"
 #include "show.hpp"
 #include "terminal.hpp"
 
@@ -37,6 +39,12 @@ struct Result {
   }
 };
 
+/// For poll(), in milliseconds.
+int until(TimePoint time) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - BootClock::now());
+  return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+}
+
 /// One line on the terminal that says who is in the way, renewed once in a while.
 class WaitingLine {
  public:
@@ -55,11 +63,7 @@ class WaitingLine {
   }
 
   /// How long poll() may sleep, in milliseconds.
-  [[nodiscard]] int next_in() const {
-    if (!shown_here_) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_ - BootClock::now());
-    return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
-  }
+  [[nodiscard]] int next_in() const { return shown_here_ ? until(next_) : -1; }
 
   void update() {
     if (!shown_here_ || BootClock::now() < next_) return;
@@ -85,6 +89,100 @@ class WaitingLine {
   TimePoint next_ = BootClock::now() + seconds(1);
 };
 
+/// What a wait says where nobody watches it: once, after a while.
+class WaitingNote {
+ public:
+  WaitingNote(const interlock::Client& client, const ClaimOptions& claim, const Events& events)
+      : client_(client),
+        claim_(claim),
+        events_(events),
+        wanted_(!claim.quiet && !claim.no_wait && ::isatty(STDERR_FILENO) != 1) {}
+
+  /// How long poll() may sleep, in milliseconds.
+  [[nodiscard]] int next_in() const { return wanted_ ? until(at_) : -1; }
+
+  void update() {
+    if (!wanted_ || BootClock::now() < at_) return;
+    wanted_ = false;
+    try {
+      const auto who = in_the_way(client_, claim_.parts(), events_.owner());
+      complain("still waiting for '" + claim_.title() + "'" + (who.empty() ? "" : ", " + who));
+    } catch (const interlock::Error&) {  // the wait ends with it, or goes on
+    }
+  }
+
+ private:
+  const interlock::Client& client_;
+  const ClaimOptions& claim_;
+  const Events& events_;
+  bool wanted_;
+  TimePoint at_ = BootClock::now() + seconds(30);
+};
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// A wait for a lock under which this command already runs: it would not end before this command does.
+class OwnLock {
+ public:
+  OwnLock(const interlock::Client& client, const ClaimOptions& claim)
+      : client_(client),
+        claim_(claim),
+        name_(variable("INTERLOCK_RESOURCE")),
+        wanted_(!claim.quiet && !claim.no_wait && asked_for()) {}
+
+  /// How long poll() may sleep, in milliseconds.
+  [[nodiscard]] int next_in() const { return wanted_ ? until(at_) : -1; }
+
+  void update(WaitingLine& line) {
+    if (!wanted_ || BootClock::now() < at_) return;
+    wanted_ = false;
+    try {
+      if (!held()) return;
+    } catch (const interlock::Error&) {  // the wait ends with it, or goes on
+      return;
+    }
+    line.clear();
+    complain(claim_.title() + ": this command already runs under the lock '" + name_ +
+             "', so it waits for itself");
+  }
+
+ private:
+  [[nodiscard]] bool asked_for() const {
+    if (name_.empty()) return false;
+    const auto parts = claim_.parts();
+    return std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
+      const auto above = interlock::ancestors(part.resource);
+      return part.resource == name_ || std::find(above.begin(), above.end(), name_) != above.end();
+    });
+  }
+
+  /// In another store, a lock of this name has another owner.
+  [[nodiscard]] bool held() const {
+    const auto owner = variable("INTERLOCK_OWNER");
+    const auto snapshot = client_.inspect({.resources = {name_}});
+    return std::any_of(
+        snapshot.resources.begin(), snapshot.resources.end(), [&](const auto& state) {
+          return std::any_of(state.holders.begin(), state.holders.end(),
+                             [&](const auto& entry) { return entry.owner.brief() == owner; });
+        });
+  }
+
+  const interlock::Client& client_;
+  const ClaimOptions& claim_;
+  std::string name_;
+  bool wanted_;
+  TimePoint at_ =
+      BootClock::now() + std::chrono::milliseconds(100);  // a free lock is granted by then
+};
+
+int sooner(int one, int other) {
+  if (one < 0 || other < 0) return std::max(one, other);
+  return std::min(one, other);
+}
+
 int explain(const Attempt& attempt, const interlock::Client& client, const ClaimOptions& claim,
             const Events& events) {
   const auto& error = attempt.error();
@@ -95,7 +193,13 @@ int explain(const Attempt& attempt, const interlock::Client& client, const Claim
       if (claim.quiet) return claim.busy_code;
       // Whoever was in the way may be gone by now.
       const auto who = in_the_way(client, claim.parts(), events.owner());
-      complain(who.empty() ? error.what() : claim.title() + ": " + who);
+      const bool waited = claim.wait && attempt.outcome() == interlock::Outcome::timed_out;
+      if (waited) {
+        complain(claim.title() + ": gave up after " + interlock::format_duration(*claim.wait) +
+                 (who.empty() ? "" : ", " + who));
+      } else {
+        complain(who.empty() ? error.what() : claim.title() + ": " + who);
+      }
       return claim.busy_code;
     }
     default:
@@ -121,6 +225,8 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
   });
 
   WaitingLine line(client, claim, events);
+  WaitingNote note(client, claim, events);
+  OwnLock own(client, claim);
   int ended_by = 0;
   bool told = false;  // that the store does not answer
   const auto on_signal = [&](int signal) {
@@ -138,7 +244,7 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
          {.fd = result->bell.fd(), .events = POLLIN, .revents = 0},
          {.fd = guardian != nullptr ? guardian->fd() : -1, .events = POLLIN, .revents = 0},
          {.fd = events.bell().fd(), .events = POLLIN, .revents = 0}}};
-    ::poll(fds.data(), fds.size(), line.next_in());
+    ::poll(fds.data(), fds.size(), sooner(line.next_in(), sooner(note.next_in(), own.next_in())));
     if (fds[3].revents != 0) events.bell().quiet();
     const auto problem = events.store_problem();
     if (std::exchange(told, !problem.empty()) != !problem.empty() && !claim.no_wait &&
@@ -160,7 +266,9 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
       if (*attempt) return {.lease = std::move(**attempt), .exit_status = kOk};
       return {.lease = {}, .exit_status = explain(*attempt, client, claim, events)};
     }
+    own.update(line);
     line.update();
+    note.update();
   }
 }
 

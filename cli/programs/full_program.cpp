@@ -25,18 +25,18 @@ namespace {
 // the passwords in them until the program is loaded and hides them.
 constexpr const char* kArguments = "INTERLOCK_ARGUMENTS_FD";
 
-}  // namespace
-
-#ifdef INTERLOCK_FULL_PROGRAM
-
-namespace {
-
 bool has_store(const std::string& scheme) {
   const auto stores = interlock::stores::all();
   return std::any_of(stores.begin(), stores.end(), [&](const interlock::StoreEntry& store) {
     return std::find(store.schemes.begin(), store.schemes.end(), scheme) != store.schemes.end();
   });
 }
+
+}  // namespace
+
+#ifdef INTERLOCK_FULL_PROGRAM
+
+namespace {
 
 /// A file in memory with these, each ended by a zero.
 Descriptor file_of(const std::vector<std::string>& arguments) {
@@ -105,7 +105,14 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
 }
 
 void check_settings_file(const Common& /*common*/) {}
-void check_program(const Common& /*common*/) {}
+void check_program(const Common& common) {
+  const auto url = interlock::Url::parse(store_url(common));
+  if (has_store(url.scheme) || url.scheme + ":" == interlock::detail::kWithheldStore) return;
+  auto stores = interlock::stores::all();
+  // No other process would see its locks, so this command has no use for it.
+  std::erase_if(stores, [](const interlock::StoreEntry& store) { return store.name == "memory"; });
+  throw of_origin(interlock::detail::no_store(url, stores), common);
+}
 void become_full_program(char** /*argv*/, const std::vector<std::string>& /*arguments*/) {
   throw Failure(kSoftware, "this is the full program already");
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "interlock/backend.hpp"
 #include "interlock/client.hpp"
 
 namespace interlock {
@@ -87,6 +88,9 @@ inline constexpr std::string_view kWithheldStore = "withheld:";
 /// The one of these that a misspelt word may have meant, upper and lower case alike; empty: none.
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
 
+/// For a URL whose scheme none of these stores has: which there are, and what was meant or is to be linked.
+Error no_store(const Url& url, const std::vector<StoreEntry>& stores);
+
 /// Throws Error (refused) where `connect` would refuse user_store_url(), and makes nothing.
 void check_user_store();
 
@@ -94,7 +98,8 @@ void check_user_store();
 
 /// All settings, put together. For each setting, the first of these that names it decides: the program
 /// (Presets, and the file that they name), INTERLOCK_URL, the settings file, the variables that other
-/// programs read as well (LOCKING_BACKEND, REDIS_HOST, …), the default.
+/// programs read as well (LOCKING_BACKEND, REDIS_HOST, …), the default. A file's enableDistributedLocking does
+/// not count if the store is named before that file.
 ///
 ///     const auto settings = Config::load();
 ///     const auto locks = connect(settings);
@@ -114,7 +119,7 @@ class Config {
   /// The store, with its password if it has one: not for people, see explain(). Empty: none is
   /// configured.
   [[nodiscard]] const std::string& url() const noexcept { return url_.value; }
-  /// False: the locks are this process's own, whatever the store.
+  /// False: the locks are this process's own, whatever url() says.
   [[nodiscard]] bool distributed_locking() const noexcept { return distributed_.value; }
   [[nodiscard]] OnUnavailable on_unavailable() const noexcept { return on_unavailable_.value; }
   /// For locks: with the ttl, max_wait and label that are configured.

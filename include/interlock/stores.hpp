@@ -48,6 +48,11 @@ std::unique_ptr<Backend> file_store(const std::filesystem::path& directory,
 /// and a summary. Throws Error (refused) if the directory is not fit.
 std::vector<std::string> repair_file_store(const std::filesystem::path& directory, bool dry_run);
 
+namespace detail {
+/// For the URL of a file store without a directory: throws Error where opening would, and makes nothing.
+void check_file_store_can_be_made(Url url);
+}  // namespace detail
+
 /// A store around a store in which things go wrong, from a seed, for our tests and yours.
 struct ChaosOptions {
   std::uint64_t seed = 1;

@@ -67,10 +67,11 @@ std::string checked_url(std::string url) {
 
 // A URL, or "host:port" of a Redis. It may hold a password, so it is never quoted.
 std::string read_url(const std::string& text) {
-  if (text.find("://") != std::string::npos || text.starts_with("memory:") ||
-      text.starts_with("redlock:")) {
-    return checked_url(text);
-  }
+  constexpr std::array starts{"memory:", "redlock:", "file:", "/", "./", "../", "~/"};
+  const bool is_url = text.find("://") != std::string::npos ||
+                      std::any_of(starts.begin(), starts.end(),
+                                  [&](const char* start) { return text.starts_with(start); });
+  if (is_url) return checked_url(text);
   if (text.empty() || text[0] == ':' || text.find_first_of(",;=@/?# ") != std::string::npos) {
     throw Error(Errc::invalid,
                 "it has to be a URL, like redis://:password@host:6379/0, or host:port of a Redis");
@@ -213,6 +214,8 @@ void Config::take_file(const std::filesystem::path& path, bool found_here) {
   const auto content = config::read_settings_file(path, found_here);
   skipped_file_ = content.skipped;
   if (!skipped_file_.empty()) return;
+  // The order of the keys within a file means nothing.
+  const bool named_before = url_.origin != SettingOrigin::standard;
   for (const auto& entry : content.entries) {
     const auto offer = [&](auto& setting, const auto& read) {
       setting.offer(reading(entry.where + ": " + entry.spelling, read), SettingOrigin::file,
@@ -228,7 +231,7 @@ void Config::take_file(const std::filesystem::path& path, bool found_here) {
         return url;
       });
     }
-    if (entry.key == "enableDistributedLocking") offer(distributed_, yes_or_no);
+    if (entry.key == "enableDistributedLocking" && !named_before) offer(distributed_, yes_or_no);
     if (entry.key == "onUnavailable")
       offer(on_unavailable_, [&] { return read_on_unavailable(text()); });
     if (entry.key == "ttl")

@@ -60,6 +60,14 @@ std::string said_by(const Config& config) {
   return url.where.empty() ? std::string(to_string(url.origin)) : url.where;
 }
 
+/// What is wrong with the URL itself is said of the place where it stands.
+Error of_origin(const Error& error, const Config& config) {
+  if (config.explain().front().where.empty()) return error;
+  return {error.errc(),
+          said_by(config) + ": " + error.message(),
+          {.resource = {}, .node = error.node(), .maybe_held = false}};
+}
+
 Error out_of_reach(const Error& error, const Config& config) {
   return {Errc::unreachable,
           error.message() + "; this store was set by " + said_by(config) +
@@ -81,6 +89,7 @@ Client connect(const Config& config, ClientOptions options) {
     (void)client.inspect({.resources = {"interlock"}, .prefix = {}});
     return client;
   } catch (const Error& error) {
+    if (error.errc() == Errc::invalid) throw of_origin(error, config);
     if (error.errc() != Errc::unreachable) throw;
     if (config.on_unavailable() == OnUnavailable::error) throw out_of_reach(error, config);
     return in_memory({"the store that is configured (" + said_by(config) +

@@ -118,6 +118,20 @@ bool makes_sense(const Url& url) {
   });
 }
 
+// What a text without a scheme was meant to be. It is quoted only if it looks like a path or an address, and so like no
+// password.
+std::string meant(std::string_view text) {
+  if (text.starts_with("./") || text.starts_with("../") || text.starts_with("~/"))
+    return "; for a directory it takes the whole path, like file:///var/lib/app/locks";
+  const auto of_path = [](char c) { return is_name_letter(c) || c == '.' || c == '/'; };
+  if (text.starts_with('/') && consists_of(text, of_path))
+    return "; did you mean file://" + printable(text, 200) + "?";
+  if (text == "localhost" ||
+      (text.find_first_of(".:") != std::string_view::npos && is_host_and_port(text)))
+    return "; did you mean redis://" + printable(text, 200) + "?";
+  return ", like file:///var/lib/app/locks or redis://localhost:6379";
+}
+
 // An option's name, for errors: without a value it may as well be a part of a password.
 std::string quoted(std::string_view name, std::string_view value) {
   if (value.empty() || value.find('@') != std::string_view::npos ||
@@ -133,7 +147,7 @@ Url Url::parse(std::string_view text) {
   Url url;
   const auto colon = text.find(':');
   if (colon == std::string_view::npos || !is_scheme(text.substr(0, colon))) {
-    refuse("has to begin with a scheme, like memory: or file:///var/lib/app/locks");
+    refuse("has to begin with a scheme" + meant(text));
   }
   url.scheme = text.substr(0, colon);
   auto rest = text.substr(colon + 1);

@@ -106,6 +106,23 @@ it "locks on this machine only if distributed locking is switched off"
 printf '{"url": "redis://127.0.0.1:1", "enableDistributedLocking": false}' >interlock.json
 same "$(setting url)" "$default_url|default"
 expect 0 "$INTERLOCK" list
+same "$(REDIS_HOST=h setting url)" "$default_url|default"
+
+it "uses a store that is named before the file that switches distributed locking off"
+same "$(setting url --url "file://$work/by-option")" "file://$work/by-option|--url"
+same "$(setting enableDistributedLocking --url "file://$work/by-option")" "true|default"
+contains "$(uses --url "file://$work/by-option")" "$work/by-option"
+export INTERLOCK_URL="file://$work/by-variable"
+same "$(setting url)" "file://$work/by-variable|INTERLOCK_URL"
+same "$(setting enableDistributedLocking)" "true|default"
+contains "$(uses)" "$work/by-variable"
+same "$(INTERLOCK_CONFIG=interlock.json setting url)" "file://$work/by-variable|INTERLOCK_URL"
+contains "$(uses --url "file://$work/by-option" --config interlock.json)" "$work/by-option"
+expect 0 "$INTERLOCK" run --url "file://$work/by-option" a -- "$INTERLOCK" who a
+# --config goes before INTERLOCK_URL, for the command of run as well.
+same "$(setting url --config interlock.json)" "$default_url|default"
+expect 0 "$INTERLOCK" run --config interlock.json "cli-config-$$" -- "$INTERLOCK" who "cli-config-$$"
+unset INTERLOCK_URL
 rm interlock.json
 
 it "shows no password"
@@ -149,6 +166,24 @@ contains "$out" '"reachable":false'
 contains "$err" "127.0.0.1:1"
 expect 64 "$INTERLOCK" config nonsense
 
+it "--check makes no directory, and says whether the first lock can"
+expect 0 "$INTERLOCK" config --check --url "file://$work/mistyped"
+contains "$out" "the store file://$work/mistyped does not exist yet; the first lock makes its directory"
+refute test -e mistyped
+expect 0 "$INTERLOCK" config --check --json --url "file://$work/mistyped"
+contains "$out" '"reachable":true'
+refute test -e mistyped
+expect 69 "$INTERLOCK" config --check --url "file://$work/mistyped/locks"
+contains "$err" "the directory $work/mistyped does not exist; make it: mkdir -p $work/mistyped"
+mkdir -m 0777 anybodys && chmod 0777 anybodys
+expect 69 "$INTERLOCK" config --check --url "file://$work/anybodys/locks"
+contains "$err" "$work/anybodys"
+touch occupied
+expect 69 "$INTERLOCK" config --check --url "file://$work/occupied/locks"
+refute test -e anybodys/locks
+expect 64 "$INTERLOCK" config --check --url "file://$work/mistyped?netwrk=allow"
+contains "$err" netwrk
+
 it "--check says where locks can be seen and not be taken"
 mkdir -m 0700 sealed
 if unshare -rm true 2>/dev/null; then
@@ -174,6 +209,35 @@ expect 64 "$INTERLOCK" schema --url "file://$work/locks"
 contains "$err" "file://$work/locks has no schema, only PostgreSQL has one; give --url postgres://"
 expect 64 "$INTERLOCK" schema --url redis://:s3cret@h
 refute grep -q s3cret err
+
+it "suggests what a URL without a scheme was meant to be, and never a store that it refuses"
+for pair in '/tmp/x=file:///tmp/x' 'localhost=redis://localhost' '127.0.0.1:23017=redis://127.0.0.1:23017' 'host:6379=redis://host:6379' \
+  'db.example:6379=redis://db.example:6379'; do
+  expect 64 "$INTERLOCK" list --url "${pair%%=*}"
+  contains "$err" "did you mean ${pair#*=}?"
+  refute grep -q memory: err
+  expect 64 env INTERLOCK_URL="${pair%%=*}" "$INTERLOCK" list
+  contains "$err" "INTERLOCK_URL: "
+  contains "$err" "did you mean ${pair#*=}?"
+done
+for url in ./locks '~/locks' locks s3cret 'me:s3cret@h' foo://x; do
+  expect 64 "$INTERLOCK" list --url "$url"
+  refute grep -Eq 'memory:|s3cret' err
+done
+expect 64 "$INTERLOCK" list --url rdis://h
+contains "$err" "this program has no store for rdis:; it has "
+contains "$err" "did you mean redis:?"
+printf '{\n"url": "/tmp/x"}' >wrong.json
+expect 64 "$INTERLOCK" --config wrong.json list
+contains "$err" "wrong.json:2: url: the store's URL has to begin with a scheme; did you mean file:///tmp/x?"
+for url in 'foo://x' 'file://h/x' 'redis://h?timout=3s'; do
+  for command in 'run a -- true' list 'config --check'; do
+    # shellcheck disable=SC2086
+    expect 64 env INTERLOCK_URL="$url" "$INTERLOCK" $command
+    contains "$err" "interlock: INTERLOCK_URL: "
+    same "$(wc -l <<<"$err")" 1
+  done
+done
 
 it "config --json has the documented keys"
 expect 0 "$INTERLOCK" config --json

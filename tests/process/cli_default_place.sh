@@ -186,10 +186,14 @@ it "is not made by what only looks"
 looking=64247
 as_looking() { setpriv --reuid=$looking --regid=$looking --clear-groups env -i "$INTERLOCK" "$@"; }
 expect 1 as_looking who nightly
-same "$out" "nightly: free"
+same "$out" "nightly: free in file:///var/tmp/interlock-$looking"
 expect 0 as_looking list --json
 same "$out" '{"store":"file:///var/tmp/interlock-64247","resources":[]}'
 expect 0 as_looking top --once
+expect 0 as_looking repair
+contains "$out" "nothing to repair: file:///var/tmp/interlock-$looking does not exist yet"
+expect 0 as_looking config --check
+contains "$out" "the store file:///var/tmp/interlock-$looking does not exist yet; the first lock makes its directory"
 expect 1 as_looking deadlocks
 expect 1 as_looking break --yes nightly
 refute test -e /var/tmp/interlock-$looking

@@ -14,6 +14,20 @@ it "leaves the environment of the command as it is, but for its own variables"
 expect 0 "$INTERLOCK" run a -- env
 same "$(sort out | grep -v '^INTERLOCK\|^_=')" "$(env | sort | grep -v '^INTERLOCK\|^_=')"
 
+it "warns of a password in --url, and of nothing else"
+for url in 'redis:/127.0.0.1:1' 'redis://127.0.0.1:1?timout=3s' file:./locks 'file:~/locks' 'file:///tmp/q?x=1' 'file:///a@b?x=1' \
+  'postgres://h/db?x=@' 'redis://h?password-file=/x&x=1' nonsense; do
+  "$INTERLOCK" list --url "$url" >/dev/null 2>err
+  refute grep -q warning err
+  same "$(wc -l <err)" 1
+done
+for url in 'redis://me:geheim@h?timout=3s' 'redis://:geheim@h:x' 'redis:me:geheim@h' 'redis://:ge/heim@h' 'redis://h?password=geheim&x=1' \
+  'redis://h:x?sentinel-password=geheim'; do
+  "$INTERLOCK" list --url "$url" >/dev/null 2>err
+  check grep -q 'warning: other users could see the password in --url' err
+  refute grep -q heim err
+done
+
 if ! command -v redis-server >/dev/null; then
   echo "the rest takes redis-server"
   finish

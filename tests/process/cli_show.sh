@@ -4,12 +4,13 @@ source "$(dirname "$0")/cli_lib.bash"
 
 it "who names the holder, and says with 1 that there is none"
 expect 1 "$INTERLOCK" who a b
-same "$out" $'a: free\nb: free'
+same "$out" "a: free in $INTERLOCK_URL
+b: free in $INTERLOCK_URL"
 hold a --label "the nightly run"
 expect 0 "$INTERLOCK" who a b
 contains "$out" "a: held by $(uname -n):"
 contains "$out" "(the nightly run)"
-contains "$out" "b: free"
+contains "$out" "b: free in $INTERLOCK_URL"
 expect 1 "$INTERLOCK" who --json b
 
 it "list shows holders and waiters, with their place, age and time left"
@@ -141,7 +142,7 @@ export INTERLOCK_URL="file://$work/locks"
 
 it "what only looks at a store that does not exist says so, and does not make it"
 token=$("$INTERLOCK" acquire elsewhere)
-for command in 'who a' list watch top 'top --json' deadlocks 'serve --metrics 127.0.0.1:0' 'break -y a' "extend $token" "release $token"; do
+for command in 'who a' list watch top 'top --json' deadlocks 'serve --metrics 127.0.0.1:0' repair 'break -y a' "extend $token" "release $token"; do
   # shellcheck disable=SC2086
   expect 69 timeout 20 "$INTERLOCK" --url "file://$work/mistyped" $command
   contains "$err" "there is no store: the directory $work/mistyped does not exist; nothing has been locked there yet, or the path is mistyped"

@@ -4,6 +4,22 @@ source "$(dirname "$0")/cli_lib.bash"
 
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here
 
+it "says where it looked when nothing is held, to a person"
+check python3 - "$INTERLOCK_URL" <<'TEST'
+from terminal import *
+t = Terminal(interlock, "list")
+t.until("nothing is held in " + sys.argv[1])
+check(t.end() == 0, "exit status")
+t = Terminal(interlock, "list", "billing:")
+t.until("nothing that begins with 'billing:' is held in " + sys.argv[1])
+check(t.end() == 0, "exit status")
+t = Terminal("sh", "-c", '"$0" list >listed; echo then', interlock)
+t.until("nothing is held in")
+check(t.end() == 0 and open("listed").read() == "", "stdout is for the locks")
+TEST
+expect 0 "$INTERLOCK" list
+same "$out$err" ""
+
 it "shows who is in the way after a second, on one line that goes away again"
 hold a --label "the nightly run"
 "$INTERLOCK" run a -- true &

@@ -36,6 +36,11 @@ expect 64 "$INTERLOCK" -u redis://h list
 contains "$err" 'no option -u before the command; for a store there is --url'
 expect 64 "$INTERLOCK" who --jsn n
 contains "$err" 'there is no option --jsn; did you mean --json? (see: interlock who --help)'
+for pair in --nowait=--no-wait --tll=--ttl --quite=--quiet; do
+  expect 64 "$INTERLOCK" run "${pair%=*}" 10s a -- touch ran
+  contains "$err" "there is no option ${pair%=*}; did you mean ${pair#*=}? (see: interlock run --help)"
+done
+refute test -e ran
 expect 64 "$INTERLOCK" deadlocks --nothing-like-it
 contains "$err" 'there is no option --nothing-like-it (see: interlock deadlocks --help)'
 expect 64 "$INTERLOCK" --json lsit
@@ -91,6 +96,13 @@ contains "$err" " -- "
 expect 64 "$INTERLOCK" run a true
 expect 64 "$INTERLOCK" run a --
 expect 64 "$INTERLOCK" run --
+for words in '-n -- ./backup.sh' '-w 1s -- ./backup.sh --full'; do
+  # shellcheck disable=SC2086
+  expect 64 "$INTERLOCK" run $words
+  contains "$err" "no name: interlock run NAME -- ${words#*-- }"
+done
+expect 0 "$INTERLOCK" run -- -name -- true
+expect 0 "$INTERLOCK" run -- -name true
 expect 64 "$INTERLOCK" run --no-such-option a -- true
 expect 64 "$INTERLOCK" run -n -w 1s a -- true
 expect 64 "$INTERLOCK" run --slots 0 a -- true
@@ -124,6 +136,9 @@ expect 69 "$INTERLOCK" run --url "file://$work/occupied" a -- true
 contains "$err" occupied
 mkdir open && chmod 0777 open
 expect 69 "$INTERLOCK" list --url "file://$work/open"
+contains "$err" "the directory $work/open is open to other users; name one that does not exist yet, or, if this one is for locks alone: chmod 700 $work/open"
+chmod 700 open
+expect 0 "$INTERLOCK" list --url "file://$work/open"
 
 it "finds the store by --url, then INTERLOCK_URL, then in one place per user, however they came in"
 uses() { "$INTERLOCK" list --json "${@}" | python3 -c 'import json,sys; print(json.load(sys.stdin)["store"])'; }

@@ -169,6 +169,43 @@ TEST_F(Settings, TheSectionOfARasterCacheIsRead) {
   EXPECT_EQ(Config::load().options().ttl, Options{}.ttl) << "no such section, no such defaults";
 }
 
+TEST(NoStore, IsNamedWithTheComponentThatBringsItOrWithWhatWasMeant) {
+  const auto text = [](std::string_view url, const std::vector<StoreEntry>& stores) {
+    return detail::no_store(Url::parse(url), stores).message();
+  };
+  const StoreEntry file{.name = "file", .schemes = {"file"}};
+  const StoreEntry redis{.name = "redis", .schemes = {"redis", "redlock"}};
+  EXPECT_EQ(text("redlock://a,b,c", {file}),
+            "this program has no store for redlock:; it has file:. With CMake: "
+            "find_package(interlock COMPONENTS redis)");
+  EXPECT_TRUE(text("postgresql://h/db", {file, redis}).ends_with("COMPONENTS postgres)"));
+  EXPECT_TRUE(text("etcds://h", {file, redis}).ends_with("COMPONENTS etcd)"));
+  EXPECT_EQ(text("redis+tls://h", {file, redis}),
+            "this program has no store for redis+tls:; it has file:, redis:; name one of these");
+  EXPECT_TRUE(text("flie:///x", {file, redis}).ends_with("did you mean file:?"));
+  EXPECT_EQ(text("host:6379", {file}),
+            "the store's URL has to begin with a scheme; did you mean redis://host:6379?");
+}
+
+TEST_F(Settings, AFileDoesNotSwitchOffAStoreThatIsNamedBeforeIt) {  // row 3.5
+  around_.write("interlock.json", R"({"enableDistributedLocking": false})");
+  EXPECT_FALSE(Config::load().distributed_locking());
+  EXPECT_TRUE(Config::load({.url = "memory:from-code"}).distributed_locking());
+  around_.set("REDIS_HOST", "redis.internal");
+  EXPECT_FALSE(Config::load().distributed_locking()) << "that is named after the file";
+  around_.set("INTERLOCK_URL", "memory:from-environment");
+  EXPECT_TRUE(Config::load().distributed_locking());
+  EXPECT_EQ(explained(Config::load(), "enableDistributedLocking").origin, SettingOrigin::standard);
+  EXPECT_FALSE(Config::load({.file = "interlock.json"}).distributed_locking());
+  EXPECT_FALSE(Config::load({.url = "memory:from-code", .enable_distributed_locking = false})
+                   .distributed_locking());
+  around_.set("INTERLOCK_URL", "");
+  around_.write("interlock.json", R"({"enableDistributedLocking": false, "url": "memory:a"})");
+  EXPECT_FALSE(Config::load().distributed_locking());
+  around_.write("interlock.json", R"({"url": "memory:a", "enableDistributedLocking": false})");
+  EXPECT_FALSE(Config::load().distributed_locking()) << "in whatever order";
+}
+
 TEST_F(Settings, WhatIsWrongInTheSectionOfARasterCacheIsTold) {  // row 3.5
   const auto in_cache = [&](const std::string& text) {
     return refusal_of("{\"honua\": {\n\"rasterCache\": {\n" + text + "}}}");

@@ -94,13 +94,26 @@ std::string as_url(const std::string& path) {
 
 }  // namespace
 
-Directory::Directory(const std::filesystem::path& path, bool allow_network_file_system)
+Directory::Directory(const std::filesystem::path& path, bool allow_network_file_system,
+                     Unopened /*unopened*/)
     : path_(cleaned(path)),
       where_(as_url(path_)),
-      allow_network_file_system_(allow_network_file_system) {
+      allow_network_file_system_(allow_network_file_system) {}
+
+Directory::Directory(const std::filesystem::path& path, bool allow_network_file_system)
+    : Directory(path, allow_network_file_system, Unopened{}) {
   auto opened = open();
   fd_ = std::move(opened.directory);
   wake_fd_ = std::move(opened.wake);
+}
+
+void Directory::check_can_be_made(const std::filesystem::path& path,
+                                  bool allow_network_file_system) {
+  const Directory directory(path, allow_network_file_system, Unopened{});
+  const auto above = directory.open_above();
+  directory.refuse_network(above.get());
+  if (::faccessat(above.get(), ".", W_OK | X_OK, AT_EACCESS) != 0)
+    throw directory.failure("can't make the directory " + directory.path_, errno);
 }
 
 Directory::Opened Directory::open() const {
@@ -112,14 +125,12 @@ Directory::Opened Directory::open() const {
            std::to_string(::geteuid()) + ", who asks; use a directory of your own");
   }
   if ((info.st_mode & 077U) != 0) {
-    refuse("is open to other users; name one that does not exist yet, for locks alone");
+    refuse(
+        "is open to other users; name one that does not exist yet, or, if this one is for locks "
+        "alone: chmod 700 " +
+        path_);
   }
-  if (const char* name = network_file_system(directory.get());
-      name != nullptr && !allow_network_file_system_) {
-    refuse(std::string("is on a network file system (") + name +
-           "), where neither flock nor process ids mean the same to everybody; use a local "
-           "directory, or insist with ?network=allow");
-  }
+  refuse_network(directory.get());
   // A umask may take rights from their owner when directories are made. On a read-only file system it stays so.
   if ((info.st_mode & kOwnersRights) != kOwnersRights)
     (void)::fchmod(directory.get(), info.st_mode | kOwnersRights);
@@ -137,21 +148,31 @@ Directory::Opened Directory::open() const {
   return {std::move(directory), std::move(wake)};
 }
 
+void Directory::refuse_network(int fd) const {
+  const char* name = network_file_system(fd);
+  if (name == nullptr || allow_network_file_system_) return;
+  refuse(std::string("is on a network file system (") + name +
+         "), where neither flock nor process ids mean the same to everybody; use a local "
+         "directory, or insist with ?network=allow");
+}
+
+FileDescriptor Directory::open_above() const {
+  auto parent = open_parent(path_, [this](const std::string& why) { refuse(why); });
+  if (parent) return parent;
+  const int reason = errno;
+  const auto above = path_.substr(0, path_.rfind('/'));
+  if (reason == ENOENT) {
+    throw Error(Errc::refused,
+                "the directory " + above + " does not exist; make it: mkdir -p " + above,
+                {.resource = {}, .node = where_, .maybe_held = false});
+  }
+  throw failure("can't open the directory " + path_, reason);
+}
+
 FileDescriptor Directory::open_directory() const {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  const auto slash = path_.rfind('/');
-  const auto name = path_.size() > 1 ? path_.substr(slash + 1) : ".";
-  const auto parent = open_parent(path_, [this](const std::string& why) { refuse(why); });
-  if (!parent) {
-    const int reason = errno;
-    const auto above = path_.substr(0, slash);
-    if (reason == ENOENT) {
-      throw Error(Errc::refused,
-                  "the directory " + above + " does not exist; make it: mkdir -p " + above,
-                  {.resource = {}, .node = where_, .maybe_held = false});
-    }
-    throw failure("can't open the directory " + path_, reason);
-  }
+  const auto name = path_.size() > 1 ? path_.substr(path_.rfind('/') + 1) : ".";
+  const auto parent = open_above();
   FileDescriptor fd(::openat(parent.get(), name.c_str(), flags));
   if (!fd && errno == EACCES && restore_rights(parent.get(), name.c_str()))
     fd = FileDescriptor(::openat(parent.get(), name.c_str(), flags));

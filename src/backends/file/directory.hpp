@@ -26,6 +26,9 @@ class Directory {
   /// that a umask has taken. Throws Error (refused) if it is not fit.
   Directory(const std::filesystem::path& path, bool allow_network_file_system);
 
+  /// Throws Error (refused) where a directory that is missing could not be made, and makes nothing.
+  static void check_can_be_made(const std::filesystem::path& path, bool allow_network_file_system);
+
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   /// Where the doorbells are: a directory of their own, so that finding them is quick.
   [[nodiscard]] int wake_fd() const noexcept { return wake_fd_.get(); }
@@ -52,7 +55,11 @@ class Directory {
     FileDescriptor directory;
     FileDescriptor wake;
   };
+  struct Unopened {};
+  Directory(const std::filesystem::path& path, bool allow_network_file_system, Unopened unopened);
   [[nodiscard]] Opened open() const;
+  [[nodiscard]] FileDescriptor open_above() const;
+  void refuse_network(int fd) const;
   [[nodiscard]] FileDescriptor open_directory() const;
   [[noreturn]] void refuse(const std::string& why) const;
 

@@ -140,7 +140,12 @@ class FileBackend final : public Backend {
   std::shared_ptr<Parts> parts_;
 };
 
-std::unique_ptr<Backend> open(Url url, const std::shared_ptr<Clock>& /*the host's*/) {
+struct Place {
+  std::string path;
+  bool allow_network = false;
+};
+
+Place place_of(Url url) {
   const auto network = url.take("network", "refuse");
   url.expect_all_taken({"network"});
   if (network != "allow" && network != "refuse") {
@@ -151,7 +156,12 @@ std::unique_ptr<Backend> open(Url url, const std::shared_ptr<Clock>& /*the host'
                 "a file store's URL needs an absolute path, and no host: "
                 "file:///var/lib/app/locks has three slashes");
   }
-  return file_store(url.path, {.allow_network_file_system = network == "allow"});
+  return {.path = std::move(url.path), .allow_network = network == "allow"};
+}
+
+std::unique_ptr<Backend> open(Url url, const std::shared_ptr<Clock>& /*the host's*/) {
+  const auto place = place_of(std::move(url));
+  return file_store(place.path, {.allow_network_file_system = place.allow_network});
 }
 
 }  // namespace
@@ -159,6 +169,11 @@ std::unique_ptr<Backend> open(Url url, const std::shared_ptr<Clock>& /*the host'
 
 std::unique_ptr<Backend> file_store(const std::filesystem::path& directory, FileOptions options) {
   return std::make_unique<file::FileBackend>(directory, options);
+}
+
+void detail::check_file_store_can_be_made(Url url) {
+  const auto place = file::place_of(std::move(url));
+  file::Directory::check_can_be_made(place.path, place.allow_network);
 }
 
 namespace stores {
