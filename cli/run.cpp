@@ -132,20 +132,20 @@ std::vector<std::string> environment(const Wanted& wanted, const interlock::Clie
     variables.insert(variables.end(), secrets.begin(), secrets.end());
     withheld = withheld || !secrets.empty() || has_secret(store);
   }
-  using interlock::SettingOrigin;
-  const auto origin = wanted.common.settings.explain().front().origin;
-  if (withheld) {
+  const bool by_file =
+      wanted.common.settings.explain().front().origin == interlock::SettingOrigin::file;
+  std::error_code ignored;
+  const bool is_pipe = !file.empty() && !std::filesystem::is_regular_file(file, ignored);
+  if (withheld || (by_file && is_pipe && has_secret(store))) {
     variables.push_back("INTERLOCK_URL=" + std::string(interlock::detail::kWithheldStore));
   } else if (!has_secret(store)) {
     variables.push_back("INTERLOCK_URL=" + store);
-  } else if (origin == SettingOrigin::file) {
+  } else if (by_file) {
     variables.emplace_back("INTERLOCK_URL");  // it would go before the file
   }
   // A pipe has been read, and has nothing more to say.
-  if (std::error_code ignored; std::filesystem::is_regular_file(file, ignored))
-    variables.push_back("INTERLOCK_CONFIG=" + file.string());
-  else if (!file.empty())
-    variables.emplace_back("INTERLOCK_CONFIG=/dev/null");
+  if (!file.empty())
+    variables.push_back("INTERLOCK_CONFIG=" + (is_pipe ? "/dev/null" : file.string()));
   return variables;
 }
 
