@@ -55,11 +55,14 @@ Ended Supervisor::unguarded() {
   siginfo_t info{};
   ::waitid(P_PID, static_cast<id_t>(guardian_.pid()), &info, WEXITED | WNOWAIT);
   group_ = guardian_.board().group;  // as it was when the guardian was dead
+  GroupEnd members;
   while (group_ != 0) {
     kill_group();
-    const auto living = living_members(group_);
-    if (living.empty()) break;
-    const bool stuck = any_out_of_reach(living);
+    while (signals_.next()) {  // as the first process of a container, it waits for orphans then
+    }
+    members.look(group_);
+    if (members.ended()) break;
+    const bool stuck = any_out_of_reach(members.living());
     if (stuck) tell_left(lease_.lost().stop_requested() ? Left::lost : Left::kept);
     ::poll(nullptr, 0, stuck ? 100 : 2);
   }
