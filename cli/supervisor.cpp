@@ -20,6 +20,7 @@ Ended Supervisor::run(const std::vector<std::string>& environment) {
   const std::stop_callback on_loss(lease_.lost(), [this] { events_.bell().ring(); });
   told_ = lease_.valid_until();
   guardian_.start(terminal_.for_command(), told_, lease_.ttl(), environment);
+  guardian_.wake();
   for (;;) {
     std::array<pollfd, 3> fds{{{.fd = guardian_.fd(), .events = POLLIN, .revents = 0},
                                {.fd = signals_.fd(), .events = POLLIN, .revents = 0},
@@ -82,7 +83,9 @@ void Supervisor::watch_lease() {
 
 void Supervisor::on_signal(int signal) {
   switch (signal) {
-    case SIGCHLD:  // the guardian; its socket tells
+    case SIGCHLD:  // the guardian; its socket tells when it has ended
+      guardian_.wake();
+      return;
     case SIGTTIN:
     case SIGTTOU:
       return;

@@ -127,6 +127,8 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
     if (signal == SIGTSTP) {
       line.clear();
       stop_here();
+    } else if (signal == SIGCHLD && guardian != nullptr) {
+      guardian->wake();
     } else if (asks_to_end(signal) && ended_by == 0) {
       ended_by = signal;
       stop.request_stop();

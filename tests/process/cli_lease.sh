@@ -164,6 +164,21 @@ for try in 1 2 3; do
 done
 touch enough
 
+it "a guardian that somebody stops is continued, and the lock is free when the command ends"
+"$INTERLOCK" run --ttl 2s a -- sh -c 'until test -e go; do sleep 0.02; done' &
+job=$!
+eventually held a
+guardian=$(holder_pid a)
+kill -STOP "$guardian"
+touch go
+ends "$job" 0
+check free a
+hold a
+kill -STOP "$(holder_pid a)"
+kill -TERM "$holder"
+ends "$holder" 143
+check free a
+
 if unshare -rpf true 2>/dev/null; then
   it "keeps the lock until the command has ended, in a PID namespace with another one's /proc"
   rm -f laps enough
