@@ -117,12 +117,9 @@ class Guard {
     if (main_gone_) say(left);
   }
 
-  /// On stderr, as there is nobody else to do it. Not if that would keep us from our work.
+  /// On stderr, as there is nobody else to do it.
   void say(Left left) const {
-    pollfd ready{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-    if (::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0) {
-      complain(title_ + ": interlock run was killed; " + describe(left, members_.living()));
-    }
+    complain(title_ + ": interlock run was killed; " + describe(left, members_.living()));
   }
 
   [[noreturn]] void leave() noexcept {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -14,6 +13,7 @@
 #include "command.hpp"
 #include "interlock/attempt.hpp"
 #include "show.hpp"
+#include "standard_error.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -51,7 +51,7 @@ class WaitingLine {
   ~WaitingLine() { clear(); }
 
   void clear() {
-    if (std::exchange(shown_, false)) std::cerr << "\r\033[K" << std::flush;
+    if (std::exchange(shown_, false)) write_error("\r\033[K");
   }
 
   /// How long poll() may sleep, in milliseconds.
@@ -71,7 +71,7 @@ class WaitingLine {
       if (!who.empty()) line += ": " + who;
     } catch (const interlock::Error&) {  // the wait ends with it, or goes on
     }
-    std::cerr << "\r\033[K" << printable(line, wide) << std::flush;
+    write_error("\r\033[K" + printable(line, wide));
     shown_ = true;
     next_ = BootClock::now() + seconds(1);
   }
