@@ -5,6 +5,7 @@
 
 #include "full_program.hpp"
 #include "secrets.hpp"
+#include "standard_error.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -131,7 +132,7 @@ void complain(const std::string& message) {
   constexpr int kLongest = 4096;  // it may quote a word of the command line, and that has 128 KiB
   auto shown = printable(message);
   if (width(shown) > kLongest) shown = printable(shown, kLongest) + "…";
-  std::cerr << "interlock: " + shown + "\n" << std::flush;
+  write_error("interlock: " + shown + "\n");
 }
 
 }  // namespace cli

@@ -84,7 +84,7 @@ std::string set_by(const Arguments& arguments);
 /// The first line of stdin. Throws UsageError if it has more bytes than that.
 std::string line_of_stdin(std::size_t most);
 
-/// "interlock: …" on stderr, one line.
+/// "interlock: …" on stderr, one line. Dropped if nobody reads stderr.
 void complain(const std::string& message);
 
 }  // namespace cli

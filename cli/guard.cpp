@@ -81,9 +81,15 @@ class Guard {
     }
     const bool killing = main_gone_ || now >= when_.kill_at;
     if (killing) signal_group(SIGKILL);
-    living_ = living_members(group_);
+    members_.look(group_);
     if (killing) keep_lock(now);
-    if (!reaped_ || !living_.empty()) return;
+    if (!reaped_ || !members_.ended()) return;
+    if (!killing && !members_.vanished()) {
+      // A process that was overlooked does not outlive this: no fork gets past a SIGKILL to the group.
+      when_.kill_at = now;
+      members_.forget();
+      return;
+    }
     if (main_gone_) leave();
     standby_.reset();
     report();
@@ -92,7 +98,7 @@ class Guard {
   /// SIGKILL has been sent. If processes of the command can't be ended, the lock is kept until they are
   /// gone, as long as the store lets us.
   void keep_lock(TimePoint now) {
-    stuck_ = any_out_of_reach(living_);
+    stuck_ = any_out_of_reach(members_.living());
     const bool renewed = !main_gone_ && !board_.lost && ending().kill_at > now;
     if (!standby_ && (main_gone_ || (stuck_ && !renewed)) && !token_.empty()) {
       standby_ = std::make_unique<Standby>(url_, token_);
@@ -111,12 +117,9 @@ class Guard {
     if (main_gone_) say(left);
   }
 
-  /// On stderr, as there is nobody else to do it. Not if that would keep us from our work.
+  /// On stderr, as there is nobody else to do it.
   void say(Left left) const {
-    pollfd ready{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-    if (::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT) != 0) {
-      complain(title_ + ": interlock run was killed; " + describe(left, living_));
-    }
+    complain(title_ + ": interlock run was killed; " + describe(left, members_.living()));
   }
 
   [[noreturn]] void leave() noexcept {
@@ -323,7 +326,7 @@ class Guard {
   Descriptor timer_;
   Ending when_{};
   pid_t group_ = 0;  ///< of the command, once it is started
-  std::vector<Member> living_;
+  GroupEnd members_;
   std::unique_ptr<Standby> standby_;
   bool started_ = false;
   bool main_gone_ = false;

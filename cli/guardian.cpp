@@ -79,8 +79,12 @@ Guardian::Guardian(const std::vector<std::string>& command, const Signals& signa
 
 Guardian::~Guardian() {
   socket_.reset();
-  ::kill(pid_, SIGCONT);  // it may have been stopped
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  int status = 0;
+  for (;;) {
+    const auto got = ::waitpid(pid_, &status, WUNTRACED);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != pid_ || !WIFSTOPPED(status)) return;
+    ::kill(pid_, SIGCONT);
   }
 }
 
@@ -119,6 +123,14 @@ void Guardian::forward(int signal) {
   if ((bit & kStops) != 0) board_->forward &= ~kGoesOn;
   board_->forward |= bit;
   ring(socket_);
+}
+
+void Guardian::wake() const {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG) == 0 &&
+      info.si_pid == pid_) {
+    ::kill(pid_, SIGCONT);
+  }
 }
 
 std::size_t Guardian::write(const std::vector<std::string>& texts) {

@@ -127,6 +127,8 @@ class Guardian {
   void tell_lost();
   /// To the command's group.
   void forward(int signal);
+  /// Continues the guardian if somebody has stopped it. SIGCHLD tells of that.
+  void wake() const;
 
   /// Takes in what it has to say; the board has it then.
   void look() { gone_ = gone_ || !still_there(socket_); }

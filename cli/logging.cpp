@@ -1,11 +1,13 @@
 #include "logging.hpp"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "standard_error.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -40,6 +42,39 @@ std::string_view without_brace(std::string_view line) {
   return line.starts_with('{') ? line.substr(1) : line;
 }
 
+/// A line that stderr has no room for is dropped: the thread that logs may be the one that renews the leases.
+class DroppingSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit DroppingSink(const Logging& logging) : logging_(logging) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t lines;
+    if (dropped_ > 0) {
+      const auto text = told();
+      formatter_->format({message.logger_name, spdlog::level::warn, text}, lines);
+    }
+    formatter_->format(message, lines);
+    if (write_error({lines.data(), lines.size()}, std::chrono::milliseconds(0))) {
+      dropped_ = 0;
+    } else {
+      ++dropped_;
+    }
+  }
+  void flush_() override {}
+
+ private:
+  [[nodiscard]] std::string told() const {
+    const auto count = std::to_string(dropped_);
+    if (!logging_.level) return count + " lines were dropped, as nobody read stderr";
+    if (logging_.format == LogFormat::logfmt) return "event=log_dropped lines=" + count;
+    return R"("event":"log_dropped","lines":)" + count + "}";
+  }
+
+  Logging logging_;
+  std::size_t dropped_ = 0;  ///< since the last line that was written
+};
+
 }  // namespace
 
 void add_logging(CLI::App& app, Logging& logging) {
@@ -66,7 +101,8 @@ void add_logging(CLI::App& app, Logging& logging) {
 }
 
 void start_logging(const Logging& logging) {
-  auto logger = spdlog::stderr_logger_mt("interlock");
+  auto logger =
+      std::make_shared<spdlog::logger>("interlock", std::make_shared<DroppingSink>(logging));
   logger->set_pattern(pattern(logging));
   logger->set_level(spdlog::level::debug);
   spdlog::set_default_logger(std::move(logger));

@@ -1,6 +1,7 @@
 #include "process_group.hpp"
 
 #include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace cli {
 
@@ -63,6 +65,50 @@ bool may_signal(pid_t pid) { return ::kill(pid, 0) == 0 || errno != EPERM; }
 // The mount option hidepid: processes of other users don't show.
 bool hides_processes() { return read_stat("/proc/1").state == 'X'; }
 
+// It may be the /proc of another PID namespace, with other process ids.
+bool proc_is_ours() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self", error);
+  return !error && self == std::to_string(::getpid());
+}
+
+struct Found {
+  std::vector<Member> living;
+  std::vector<pid_t> zombies;
+};
+
+// All that is known without /proc. Zombies count as living.
+Found ask_kernel(pid_t group) {
+  if (::kill(-group, 0) == 0) return {.living = {Member{}}, .zombies = {}};
+  if (errno == EPERM) return {.living = {Member{.may_be_ended = false}}, .zombies = {}};
+  return {};
+}
+
+// Nothing at all: the kernel knows no process of the group.
+Found look_at(pid_t group) {
+  if (::kill(-group, 0) != 0 && errno == ESRCH) return {};
+  if (!proc_is_ours()) return ask_kernel(group);
+  Found found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
+       it.increment(error)) {
+    const auto name = it->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const Stat stat = read_stat(it->path());
+    if (stat.group != group || stat.state == 'X') continue;
+    const auto pid = static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10));
+    if (stat.state == 'Z' && !has_other_threads(it->path())) {
+      found.zombies.push_back(pid);
+    } else {
+      found.living.push_back(
+          {.pid = pid, .user = user_of(it->path()), .may_be_ended = may_signal(pid)});
+    }
+  }
+  const bool incomplete = found.zombies.empty() || error || hides_processes();
+  if (found.living.empty() && incomplete) return ask_kernel(group);
+  return found;
+}
+
 std::string name_of(uid_t user) {
   if (user == 0) return "root";
   const auto* entry = ::getpwuid(user);
@@ -71,26 +117,15 @@ std::string name_of(uid_t user) {
 
 }  // namespace
 
-std::vector<Member> living_members(pid_t group) {
-  if (::kill(-group, 0) != 0 && errno == ESRCH) return {};
-  std::vector<Member> living;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
-       it.increment(error)) {
-    const auto name = it->path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const Stat stat = read_stat(it->path());
-    if (stat.group != group || stat.state == 'X') continue;
-    if (stat.state == 'Z' && !has_other_threads(it->path())) continue;
-    const auto pid = static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10));
-    living.push_back({.pid = pid, .user = user_of(it->path()), .may_be_ended = may_signal(pid)});
-  }
-  if (living.empty() && (error || hides_processes())) {
-    // Then the answer of kill() has to do.
-    if (::kill(-group, 0) == 0) return {Member{}};
-    if (errno == EPERM) return {Member{.may_be_ended = false}};
-  }
-  return living;
+std::vector<Member> living_members(pid_t group) { return look_at(group).living; }
+
+void GroupEnd::look(pid_t group) {
+  auto found = look_at(group);
+  vanished_ = found.living.empty() && found.zombies.empty();
+  const bool alike = found.living.empty() && found.zombies == zombies_;
+  alike_ = !found.living.empty() ? 0 : alike ? alike_ + 1 : 1;
+  living_ = std::move(found.living);
+  zombies_ = std::move(found.zombies);
 }
 
 bool any_out_of_reach(const std::vector<Member>& members) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <utility>
 
+#include "standard_error.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -23,11 +23,11 @@ void Progress::show(double part, const std::string& what) {
   const auto done = static_cast<std::size_t>(std::lround(part * kColumns));
   const auto line = "[" + std::string(done, '=') + std::string(kColumns - done, ' ') + "] " +
                     std::to_string(std::lround(part * 100)) + "% " + what;
-  std::cerr << "\r" << printable(line, columns(STDERR_FILENO) - 1) << "\033[K" << std::flush;
+  write_error("\r" + printable(line, columns(STDERR_FILENO) - 1) + "\033[K");
 }
 
 void Progress::clear() {
-  if (std::exchange(shown_, false)) std::cerr << "\r\033[K" << std::flush;
+  if (std::exchange(shown_, false)) write_error("\r\033[K");
 }
 
 }  // namespace cli

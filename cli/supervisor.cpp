@@ -20,6 +20,7 @@ Ended Supervisor::run(const std::vector<std::string>& environment) {
   const std::stop_callback on_loss(lease_.lost(), [this] { events_.bell().ring(); });
   told_ = lease_.valid_until();
   guardian_.start(terminal_.for_command(), told_, lease_.ttl(), environment);
+  guardian_.wake();
   for (;;) {
     std::array<pollfd, 3> fds{{{.fd = guardian_.fd(), .events = POLLIN, .revents = 0},
                                {.fd = signals_.fd(), .events = POLLIN, .revents = 0},
@@ -55,11 +56,14 @@ Ended Supervisor::unguarded() {
   siginfo_t info{};
   ::waitid(P_PID, static_cast<id_t>(guardian_.pid()), &info, WEXITED | WNOWAIT);
   group_ = guardian_.board().group;  // as it was when the guardian was dead
+  GroupEnd members;
   while (group_ != 0) {
     kill_group();
-    const auto living = living_members(group_);
-    if (living.empty()) break;
-    const bool stuck = any_out_of_reach(living);
+    while (signals_.next()) {  // as the first process of a container, it waits for orphans then
+    }
+    members.look(group_);
+    if (members.ended()) break;
+    const bool stuck = any_out_of_reach(members.living());
     if (stuck) tell_left(lease_.lost().stop_requested() ? Left::lost : Left::kept);
     ::poll(nullptr, 0, stuck ? 100 : 2);
   }
@@ -79,7 +83,9 @@ void Supervisor::watch_lease() {
 
 void Supervisor::on_signal(int signal) {
   switch (signal) {
-    case SIGCHLD:  // the guardian; its socket tells
+    case SIGCHLD:  // the guardian; its socket tells when it has ended
+      guardian_.wake();
+      return;
     case SIGTTIN:
     case SIGTTOU:
       return;

@@ -65,9 +65,14 @@ int width_of(char32_t code) {
 
 Descriptor open_terminal() { return Descriptor(::open("/dev/tty", O_RDWR | O_CLOEXEC)); }
 
-Terminal::Terminal() { for_command_ = in_foreground() && living_members(::getpgrp()).size() == 1; }
+Terminal::Terminal() {
+  if (!in_foreground()) return;
+  const auto members = living_members(::getpgrp());
+  for_command_ = members.size() == 1 && members.front().pid == ::getpid();
+}
 
-bool Terminal::in_foreground() const { return is_of(::getpgrp()); }
+// A group of another PID namespace has the number 0 here: the terminal could not be given back to it.
+bool Terminal::in_foreground() const { return ::getpgrp() != 0 && is_of(::getpgrp()); }
 
 bool Terminal::is_of(pid_t group) const {
   return terminal_ && ::tcgetpgrp(terminal_.get()) == group;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -16,6 +15,7 @@
 #include "interlock/duration.hpp"
 #include "interlock/multi_lock.hpp"
 #include "show.hpp"
+#include "standard_error.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -59,7 +59,7 @@ class WaitingLine {
   ~WaitingLine() { clear(); }
 
   void clear() {
-    if (std::exchange(shown_, false)) std::cerr << "\r\033[K" << std::flush;
+    if (std::exchange(shown_, false)) write_error("\r\033[K");
   }
 
   /// How long poll() may sleep, in milliseconds.
@@ -75,7 +75,7 @@ class WaitingLine {
       if (!who.empty()) line += ": " + who;
     } catch (const interlock::Error&) {  // the wait ends with it, or goes on
     }
-    std::cerr << "\r\033[K" << printable(line, wide) << std::flush;
+    write_error("\r\033[K" + printable(line, wide));
     shown_ = true;
     next_ = BootClock::now() + seconds(1);
   }
@@ -233,6 +233,8 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
     if (signal == SIGTSTP) {
       line.clear();
       stop_here();
+    } else if (signal == SIGCHLD && guardian != nullptr) {
+      guardian->wake();
     } else if (asks_to_end(signal) && ended_by == 0) {
       ended_by = signal;
       stop.request_stop();

@@ -140,4 +140,64 @@ kill -KILL "$guardian" "$job"
 kill -KILL "$(<child)"  # nobody else is left to do it
 expect 75 "$INTERLOCK" run -n h -- true
 expect 0 "$INTERLOCK" run -w 20s h -- true
+
+it "a command that ends by forking again and again is killed before the lock is said to be lost"
+# Each of them lives for some milliseconds, ignores SIGTERM, and leaves the next one behind.
+cat >relay <<'RELAY'
+#!/bin/sh
+trap '' TERM
+echo x >>laps
+test -e enough || "$0" &
+RELAY
+chmod +x relay
+for try in 1 2 3; do
+  rm -f laps
+  "$INTERLOCK" run --ttl 3s a -- sh -c './relay & exec sleep 300' 2>message &
+  job=$!
+  eventually test -s laps
+  expect 0 "$INTERLOCK" break --yes a
+  ends "$job" 76
+  before=$(wc -c <laps)
+  contains "$(<message)" "so the command was ended"
+  sleep 0.3  # many laps
+  same "$(wc -c <laps)" "$before"
+done
+touch enough
+
+it "a guardian that somebody stops is continued, and the lock is free when the command ends"
+"$INTERLOCK" run --ttl 2s a -- sh -c 'until test -e go; do sleep 0.02; done' &
+job=$!
+eventually held a
+guardian=$(holder_pid a)
+kill -STOP "$guardian"
+touch go
+ends "$job" 0
+check free a
+hold a
+kill -STOP "$(holder_pid a)"
+kill -TERM "$holder"
+ends "$holder" 143
+check free a
+
+if unshare -rpf true 2>/dev/null; then
+  it "keeps the lock until the command has ended, in a PID namespace with another one's /proc"
+  rm -f laps enough
+  # It ignores SIGTERM, and is the last of its group.
+  cat >deaf <<'DEAF'
+#!/bin/sh
+trap '' TERM
+touch listening
+until test -e enough; do echo x >>laps; sleep 0.02; done
+DEAF
+  chmod +x deaf
+  unshare -rpf "$INTERLOCK" run --ttl 3s a -- sh -c './deaf & exec sleep 300' 2>message &
+  job=$!
+  eventually test -e listening
+  expect 0 "$INTERLOCK" break --yes a
+  ends "$job" 76
+  before=$(wc -c <laps)
+  sleep 0.3  # many laps
+  same "$(wc -c <laps)" "$before"
+  touch enough
+fi
 finish

@@ -191,4 +191,15 @@ open("over", "w").close()
 t.end()
 TEST
 check free t
+
+if unshare -rpf --mount-proc true 2>/dev/null; then
+  it "leaves the terminal to a caller outside of its PID namespace, as nothing inside could give it back"
+  check python3 - <<'TEST'
+from terminal import *
+t = Terminal("bash", "-c", "unshare -rpf --mount-proc " + interlock + " run t -- true; read line; echo got=$line")
+t.type("typed\n")
+t.until("got=typed")
+t.end()
+TEST
+fi
 finish
