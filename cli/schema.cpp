@@ -8,12 +8,13 @@
 namespace cli {
 
 int schema(const Arguments& arguments) {
-  Parser parser(
-      "schema [OPTIONS]",
-      "Prints the SQL that makes the schema of a PostgreSQL store, for databases where programs lack\n"
-      "the right to make it. It also changes an older schema over, while no older program runs. It\n"
-      "is safe to run again.",
-      "  interlock schema --url postgres://db/app | psql -v ON_ERROR_STOP=1 -d app\n");
+  Parser parser("schema [OPTIONS]",
+                "Prints the SQL that makes the schema of a PostgreSQL store, for databases where "
+                "programs lack\n"
+                "the right to make it. It also changes an older schema over, while no older "
+                "program runs. It\n"
+                "is safe to run again.",
+                "  interlock schema --url postgres://db/app | psql -v ON_ERROR_STOP=1 -d app\n");
   parser.read(arguments);
   const auto url = interlock::Url::parse(store_url(parser.common));
   for (const auto& store : interlock::stores::all()) {

@@ -61,7 +61,8 @@ TEST_F(Replicas, WaitingForAReplicaHoldsUpNoRenewal) {
   other->stop();
   const auto until = lease.valid_until() + 7s;
   {
-    const Triers triers(locks, 16);  // a second each, so one after the other they take longer than the TTL
+    const Triers triers(locks,
+                        16);  // a second each, so one after the other they take longer than the TTL
     EXPECT_TRUE(eventually([&] { return lease.valid_until() > until || !lease; }));
     EXPECT_GT(triers.refused(), 0);
   }
