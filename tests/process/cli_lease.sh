@@ -181,7 +181,7 @@ check free a
 
 if unshare -rpf true 2>/dev/null; then
   it "keeps the lock until the command has ended, in a PID namespace with another one's /proc"
-  rm -f laps enough
+  rm -f laps enough ended
   # It ignores SIGTERM, and is the last of its group.
   cat >deaf <<'DEAF'
 #!/bin/sh
@@ -190,14 +190,20 @@ touch listening
 until test -e enough; do echo x >>laps; sleep 0.02; done
 DEAF
   chmod +x deaf
-  unshare -rpf "$INTERLOCK" run --ttl 3s a -- sh -c './deaf & exec sleep 300' 2>message &
+  # The first process of the namespace stays, as its end would end all others.
+  unshare -rpf sh -c '
+    "$0" run --ttl 3s a -- sh -c "./deaf & exec sleep 300" 2>message
+    echo $? >ended.new; mv ended.new ended
+    until test -e enough; do sleep 0.02; done' "$INTERLOCK" &
   job=$!
   eventually test -e listening
   expect 0 "$INTERLOCK" break --yes a
-  ends "$job" 76
+  eventually test -e ended
+  same "$(<ended)" 76
   before=$(wc -c <laps)
   sleep 0.3  # many laps
   same "$(wc -c <laps)" "$before"
   touch enough
+  ends "$job" 0
 fi
 finish

@@ -65,6 +65,30 @@ contains "$(<message)" "a: the process that guards the command was killed; the c
 check gone "$root"
 expect 0 as_user run -n a -- true
 
+it "releases the lock when the command has ended, though the guardian was killed and nobody reads stderr"
+mkfifo full
+exec 9<>full
+python3 - <<'FILL'
+import os
+os.set_blocking(9, False)
+for size in 4096, 1:
+    try:
+        while True: os.write(9, b"." * size)
+    except BlockingIOError:
+        pass
+os.set_blocking(9, True)
+FILL
+rm -f root enough
+ordinary "$INTERLOCK" run --ttl 1500ms a -- "$become" --reuid=0 --regid=0 --clear-groups "$work/long" "$work/root" "$work/enough" 2>&9 &
+job=$!
+eventually test -e root
+kill -KILL "$(pgrep -P "$job")"
+check taken
+touch enough
+ends "$job" 137
+expect 0 as_user run -n a -- true
+exec 9>&-
+
 it "keeps the lock while interlock run is stopped"
 start --ttl 1500ms
 kill -STOP "$job"
