@@ -56,7 +56,7 @@ inline void expect_format_refused(const std::string& url, const std::string& nam
   expect([&](const Client& client) { (void)Mutex(client, name).try_acquire(); }, name);
   expect(
       [&](const Client& client) {
-        (void)Mutex(client, name).try_acquire_for(std::chrono::minutes(1));
+        (void)Mutex(client, name).try_acquire_for(std::chrono::seconds(2));
       },
       name);
   expect([&](const Client& client) { (void)Semaphore(client, name, 2).try_acquire(); }, name);

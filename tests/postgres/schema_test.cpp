@@ -197,6 +197,19 @@ TEST_F(Schema, AReadMakesNone) {
   }
 }
 
+// A release that goes on in the background comes after an administrator has dropped the schema. Expected: not held.
+TEST_F(Schema, OnlyAnAcquireMakesIt) {
+  for (const auto& where : {url(), lease_url()}) {
+    SCOPED_TRACE(where);
+    auto lease = Mutex(connect(where), "r", {.ttl = 600s, .renew = false}).acquire();
+    sql("DROP SCHEMA interlock CASCADE");
+    sql("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name LIKE "
+        "'interlock%'");
+    EXPECT_EQ(lease.release(), LeaseState::lost);
+    EXPECT_FALSE(there_is_a_schema());
+  }
+}
+
 TEST_F(Schema, AReaderSeesWhatOthersHaveMadeSinceItLooked) {
   const auto reader = connect(lease_url());
   EXPECT_TRUE(reader.inspect().resources.empty());

@@ -183,6 +183,8 @@ Answer answer_of(std::string_view words, const Claim& claim, const std::string& 
 Answer to_answer(const Outcome& outcome, const Claim& claim, const std::string& node) {
   if (outcome.failure) return Answer::failed(*outcome.failure);
   if (outcome.refusal) return Answer::failed(to_error(*outcome.refusal, node, names_of(claim)));
+  // There is no schema, so nothing is held.
+  if (PQntuples(outcome.result.get()) == 0) return {.verdict = Verdict::lost};
   return answer_of(words_of(outcome), claim, node);
 }
 

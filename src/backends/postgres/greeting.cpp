@@ -34,7 +34,7 @@ std::function<std::string(const Link::Greeting&)> greeting(
     if (now.step == 0) *left = {hello_sql()};
     if (now.step == 1) {
       const auto hello = read_hello(*now.answer);
-      if (hello.schema == kNoSchema && !now.writes) {
+      if (hello.schema == kNoSchema && !now.makes_schema) {
         now.link.set_empty();
         return {};
       }

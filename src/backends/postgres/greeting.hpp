@@ -21,7 +21,7 @@ std::string home_lock(std::int64_t home);
 /// it, with its locks, and with requests that are still on their way.
 std::string end_session(std::int64_t home);
 
-/// What every greeting begins with: a look at the server, and, for a request that writes, the schema if there is none yet.
+/// What every greeting begins with: a look at the server, and, for an acquire, the schema if there is none yet.
 /// `pooled`: told whether a pooler is in between; what it returns is run then, one after the other.
 std::function<std::string(const Link::Greeting&)> greeting(
     std::function<std::vector<std::string>(Link& link, bool pooled, const Hello& hello)> then);

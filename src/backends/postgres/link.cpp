@@ -133,13 +133,14 @@ void Link::go_on_connecting(Finished& finished) {
 }
 
 void Link::greet(const PGresult* answer, Finished& finished) {
-  const bool writes = std::any_of(waiting_.begin(), waiting_.end(),
-                                  [](const Request& request) { return !request.statement->reads; });
+  const bool makes_schema =
+      std::any_of(waiting_.begin(), waiting_.end(),
+                  [](const Request& request) { return request.statement->makes_schema; });
   const auto next = plan_.greet ? plan_.greet({.link = *this,
                                                .step = greeted_,
                                                .answer = answer,
                                                .process = PQbackendPID(connection_.get()),
-                                               .writes = writes})
+                                               .makes_schema = makes_schema})
                                 : std::string();
   if (!next.empty()) {
     ++greeted_;

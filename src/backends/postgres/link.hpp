@@ -36,8 +36,8 @@ struct Statement {
   std::string text{};
   /// A longer answer ends the connection, so that a hostile server can't fill the memory.
   std::size_t most_bytes = 4 * kMebibyte;
-  /// Changes nothing in the database, so it has no rows where there is no schema.
-  bool reads = false;
+  /// Where there is no schema, it is made. All other statements have no rows then.
+  bool makes_schema = false;
 };
 
 struct Request {
@@ -61,7 +61,7 @@ class Link final : public io::Connection {
     int step = 0;                      ///< how many statements were answered
     const PGresult* answer = nullptr;  ///< the last one's
     int process = 0;                   ///< what the other side calls its process
-    bool writes = false;               ///< some request that waits for the connection may write
+    bool makes_schema = false;         ///< so says a request that waits for the connection
   };
   struct Plan {
     std::string name{};  ///< for errors
@@ -93,7 +93,7 @@ class Link final : public io::Connection {
   /// A pooler is in between, which knows nothing of prepared statements: only one request at a time
   /// is out, with its text.
   void set_pooled() { pooled_ = true; }
-  /// There is no schema, and all that waits are reads: they get no rows, and the connection is closed.
+  /// There is no schema, and no request that waits makes it: they get no rows, and the connection is closed.
   void set_empty() { empty_ = true; }
   /// What the parameters of every request on this connection begin with.
   void set_session(std::vector<std::string> session) { session_ = std::move(session); }

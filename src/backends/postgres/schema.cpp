@@ -143,7 +143,8 @@ Verbs make_verbs(const std::string& kind, int session) {
               .inspect = call(kind + "_inspect", session + 2, "SELECT * FROM "),
               .acquire_one = call(kind + "_acquire_one", session + 16),
               .release_one = call(kind + "_release_one", session + 2)};
-  verbs.inspect.reads = true;
+  verbs.acquire.makes_schema = true;
+  verbs.acquire_one.makes_schema = true;
   // It may be asked about all locks of the database.
   verbs.inspect.most_bytes = 64 * Statement::kMebibyte;
   return verbs;
