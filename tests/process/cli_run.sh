@@ -134,9 +134,14 @@ it "takes as many names as a lock may have, however long"
 names=()
 for ((i = 0; i < 1024; ++i)); do names+=("$(printf '%0500d' $i)"); done
 with_names() { "$INTERLOCK" run "${names[@]}" "$@"; }
-expect 0 with_names -- sh -c 'echo "$INTERLOCK_RESOURCE"; exec true'
-same "$out" "${names[0]}"
-check free "${names[1023]}"
+if (($(ulimit -n) < 4096)); then  # each may take a file of the store
+  expect 69 with_names -- true
+  contains "$err" "ulimit -n"
+else
+  expect 0 with_names -- sh -c 'echo "$INTERLOCK_RESOURCE"; exec true'
+  same "$out" "${names[0]}"
+  check free "${names[1023]}"
+fi
 rm -f ran
 expect 64 with_names one-more -- touch ran
 contains "$err" "1024 are the most"

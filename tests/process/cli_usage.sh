@@ -63,7 +63,8 @@ fi
 for command in run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate; do
   [[ $command == simulate ]] && help=time || help=
   # shellcheck disable=SC2086
-  "$INTERLOCK" "$command" $help --help | grep -oE '^ +(-[a-zA-Z],)?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort >options
+  "$INTERLOCK" "$command" $help --help |
+    LC_ALL=C grep -oE '^ +(-[a-zA-Z],)?--[a-z-]+' | LC_ALL=C grep -oE -- '--[a-z-]+' | sort >options
   check test -s options
   for shell in "${shells[@]}"; do
     "for_$shell" "$command" | sort >completed
