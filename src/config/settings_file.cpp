@@ -290,26 +290,28 @@ class Reader {
 
   // Other names in both sections are those of the program, unless they look like ours.
   void program(const json& value) {
-    const std::string path(kProgram);
-    if (!value.is_object()) refuse(lines_.at(path), "honua is a section: {\"rasterCache\": {…}}");
+    const auto path = std::string(kProgram) + "/";
+    if (!value.is_object())
+      refuse(lines_.at(std::string(kProgram)), "honua is a section: {\"rasterCache\": {…}}");
     for (const auto& [name, inner] : value.items()) {
       if (name == kCache) {
         cache(inner);
       } else if (!detail::nearest(name, {kCache}).empty()) {
-        refuse(lines_.at(path + "/" + name),
+        refuse(lines_.at(path + name),
                "honua has \"" + printable(name, 60) + "\"; " + suggestion(name, {kCache}));
       }
     }
   }
 
   void cache(const json& value) {
-    const auto path = std::string(kProgram) + "/" + std::string(kCache);
-    cache_line_ = lines_.at(path);
+    const auto section = std::string(kProgram) + "/" + std::string(kCache);
+    const auto path = section + "/";
+    cache_line_ = lines_.at(section);
     if (!value.is_object())
       refuse(*cache_line_, "rasterCache is a section: {\"enableDistributedLocking\": true}");
     const std::vector<std::string_view> ours(kCacheNames.begin(), kCacheNames.end());
     for (const auto& [name, inner] : value.items()) {
-      const int line = lines_.at(path + "/" + name);
+      const int line = lines_.at(path + name);
       if (std::find(ours.begin(), ours.end(), name) != ours.end()) {
         take(name, inner, line);
       } else if (!detail::nearest(name, ours).empty()) {
@@ -320,14 +322,15 @@ class Reader {
 
   void add_cache_defaults() {
     if (!cache_line_) return;
-    for (const auto& [spelling, key, value] : kCacheDefaults) {
-      const bool is_set = std::any_of(entries_.begin(), entries_.end(),
-                                      [&](const FileEntry& each) { return each.key == key; });
+    for (const auto& preset : kCacheDefaults) {
+      const bool is_set = std::any_of(entries_.begin(), entries_.end(), [&](const FileEntry& each) {
+        return each.key == preset.key;
+      });
       if (is_set) continue;
-      entries_.push_back({.key = std::string(key),
-                          .value = std::string(value),
+      entries_.push_back({.key = std::string(preset.key),
+                          .value = std::string(preset.value),
                           .where = path_ + ":" + std::to_string(*cache_line_),
-                          .spelling = std::string(spelling)});
+                          .spelling = std::string(preset.spelling)});
     }
   }
 

@@ -97,7 +97,7 @@ void Engine::dispose(Engine* engine) noexcept {
   elsewhere([engine] { delete engine; });
 }
 
-void Engine::tell_opened() {
+void Engine::tell_opened() const {
   const auto& told = options_.told_at_start;
   Claim claim;
   if (told) claim.ttl = told->ttl;

@@ -145,7 +145,7 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
  private:
   Engine(std::unique_ptr<Backend> backend, ClientOptions options);
   static void dispose(Engine* engine) noexcept;
-  void tell_opened();
+  void tell_opened() const;
   Attempt conclude(const std::shared_ptr<const Template>& what, Pursuit& pursuit);
   void wake(const Owner& owner);
   template <class Send>

@@ -97,6 +97,7 @@ std::optional<std::string> readable_password(const std::vector<Endpoint>& endpoi
                                              const Access& access, const std::string& scheme) {
   if (access.password.empty() || access.tls) return std::nullopt;
   std::vector<std::string> hosts;
+  hosts.reserve(endpoints.size());
   for (const auto& endpoint : endpoints)
     hosts.push_back(endpoint.socket.empty() ? endpoint.host : endpoint.socket);
   return core::readable_password(hosts, scheme);
