@@ -294,7 +294,7 @@ TEST_F(Settings, AStrayFileSaysWhyItWasReadAndHowToAvoidIt) {
 
 TEST_F(Settings, AFileThatSomebodyElseCanWriteToIsNotReadUnlessItIsNamed) {
   const auto file = around_.write("interlock.json", R"({"url": "memory:theirs"})");
-  for (const mode_t mode : {0666, 0664, 0620, 0602}) {
+  for (const mode_t mode : {0666U, 0664U, 0620U, 0602U}) {
     ASSERT_EQ(chmod(file.c_str(), mode), 0);
     EXPECT_TRUE(contains(refusal(), "others than its owner can write to it")) << refusal();
     EXPECT_TRUE(contains(refusal(), "chmod go-w")) << refusal();

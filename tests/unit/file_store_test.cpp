@@ -287,7 +287,7 @@ mode_t mode_of(const fs::path& path) {
 TEST(FileStore, AUmaskDoesNotTakeTheDirectoryFromItsOwner) {
   const TemporaryDirectory base;
   const auto locks = base / "locks";
-  for (const mode_t mask : {0177, 0777}) {
+  for (const mode_t mask : {0177U, 0777U}) {
     fs::remove_all(locks);
     const auto before = ::umask(mask);
     const auto refused = refused_with(locks);
@@ -297,7 +297,7 @@ TEST(FileStore, AUmaskDoesNotTakeTheDirectoryFromItsOwner) {
     EXPECT_EQ(mode_of(locks / "wake"), 0700U) << std::oct << mask;
   }
   // As it was left by a version that did not see to it.
-  for (const mode_t mode : {0600, 0500, 0000}) {
+  for (const mode_t mode : {0600U, 0500U, 0000U}) {
     ASSERT_EQ(::chmod((locks / "wake").c_str(), mode), 0);
     ASSERT_EQ(::chmod(locks.c_str(), mode), 0);
     EXPECT_EQ(refused_with(locks), Errc{}) << std::oct << mode;
@@ -321,11 +321,11 @@ TEST(FileStore, ADirectoryBelowOneThatOthersCanWriteToIsRefused) {
   const auto above = base / "above";
   fs::create_directories(above / "between");
   const auto locks = above / "between/locks";
-  for (const mode_t mode : {0755, 0700, 0711, 01777, 01775}) {
+  for (const mode_t mode : {0755U, 0700U, 0711U, 01777U, 01775U}) {
     ASSERT_EQ(::chmod(above.c_str(), mode), 0);
     EXPECT_EQ(refusal_of(locks), "accepted") << std::oct << mode;
   }
-  for (const mode_t mode : {0777, 0757, 0703}) {
+  for (const mode_t mode : {0777U, 0757U, 0703U}) {
     ASSERT_EQ(::chmod(above.c_str(), mode), 0);
     const auto text = refusal_of(locks);
     EXPECT_NE(text.find("write to " + above.string() + " "), std::string::npos) << text;
@@ -339,7 +339,7 @@ TEST(FileStore, ADirectoryBelowOneOfAnotherUserIsRefused) {
   const auto above = base / "above";
   fs::create_directories(above / "between");
   const auto locks = above / "between/locks";
-  for (const mode_t mode : {0755, 0700, 01777}) {
+  for (const mode_t mode : {0755U, 0700U, 01777U}) {
     ASSERT_EQ(::chmod(above.c_str(), mode), 0);
     ASSERT_EQ(::chown(above.c_str(), 12345, 0), 0);
     const auto text = refusal_of(locks);

@@ -82,7 +82,7 @@ TEST(PasswordFiles, ThatOthersMayReadOrChangeAreToldOrRefused) {
     EXPECT_EQ(told(0640), "");
     EXPECT_TRUE(contains(told(0644), "everybody can read it (mode 0644)")) << url;
     EXPECT_TRUE(contains(told(0660), "its group can write to it (mode 0660)")) << url;
-    for (const mode_t mode : {0666, 0602}) {
+    for (const mode_t mode : {0666U, 0602U}) {
       ASSERT_EQ(chmod(file.c_str(), mode), 0);
       const auto text = refusal_of(url + file);
       EXPECT_TRUE(contains(text, "everybody can write to it")) << text;
