@@ -6,7 +6,8 @@
 namespace interlock::postgres_tests {
 namespace {
 
-std::string number(std::uint32_t value, int bytes) {
+// Most significant byte first.
+std::string number(std::uint64_t value, int bytes) {
   std::string text;
   while (bytes-- > 0) text += static_cast<char>(value >> (8U * static_cast<unsigned>(bytes)));
   return text;
