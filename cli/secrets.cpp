@@ -60,7 +60,7 @@ void overwrite(char* text, const std::string& with) {
     return;
   }
   std::memset(text, 0, size);
-  std::memcpy(text, with.data(), with.size());
+  std::copy(with.begin(), with.end(), text);  // what follows is zero already
 }
 
 }  // namespace
