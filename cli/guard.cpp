@@ -1,4 +1,4 @@
-// The guardian's own side: one poll. It opens the store only if it has to, in a thread of its own.
+// The guardian's side: one loop around poll(). If the guardian has to use the store, a second thread does so.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>

@@ -42,7 +42,7 @@ std::string_view without_brace(std::string_view line) {
   return line.starts_with('{') ? line.substr(1) : line;
 }
 
-/// A line that stderr has no room for is dropped: the thread that logs may be the one that renews the leases.
+/// Drops a line if stderr has no room for it: the thread that renews the leases logs, too, and must not wait.
 class DroppingSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit DroppingSink(const Logging& logging) : logging_(logging) {}

@@ -33,7 +33,7 @@ inline bool asks_to_end(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
-/// Whoever started us wants it to be ignored, as nohup(1) does.
+/// Whether this process was started with the signal ignored, as by nohup(1).
 bool is_ignored(int signal);
 
 /// Stops this process as Ctrl-Z does, and returns when it was continued. False: it was not stopped, as

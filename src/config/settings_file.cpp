@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/read_file.hpp"
+#include "core/settings.hpp"
 #include "core/text.hpp"
 #include "interlock/backend.hpp"
 #include "interlock/config.hpp"
@@ -404,11 +405,7 @@ void refuse_local_secrets(const std::string& text) {
   // The servers of redlock: have URLs of their own.
   const auto nodes = url.query.find("nodes");
   if (nodes == url.query.end()) return;
-  for (std::string_view rest = nodes->second; !rest.empty();) {
-    const auto comma = std::min(rest.find(','), rest.size());
-    refuse_local_secrets(std::string(rest.substr(0, comma)));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
+  for (const auto node : core::split_hosts(nodes->second)) refuse_local_secrets(std::string(node));
 }
 
 Duration parse_time_span(const std::string& text) {
