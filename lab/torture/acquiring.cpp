@@ -41,6 +41,24 @@ interlock::Wait wait_for(const Wish& wish, std::stop_token stop) {
   return interlock::Wait::forever(std::move(stop));
 }
 
+std::string answer_of(interlock::Outcome outcome) {
+  switch (outcome) {
+    case interlock::Outcome::granted:
+      return "granted";
+    case interlock::Outcome::busy:
+      return "busy";
+    case interlock::Outcome::timed_out:
+      return "timed_out";
+    case interlock::Outcome::exhausted:
+      return "exhausted";
+    case interlock::Outcome::cancelled:
+      return "cancelled";
+    case interlock::Outcome::failed:
+      return "failed";
+  }
+  return "?";
+}
+
 std::string answer_of(Errc code) {
   switch (code) {
     case Errc::busy:
@@ -139,17 +157,16 @@ void Hand::told(const std::string& op, const interlock::Error& error) {
 
 void Hand::told(const std::string& op, Attempt& attempt) {
   if (attempt) return told(op, "granted");
-  auto line = Json{{"op", op},
-                   {"answer", answer_of(attempt.error().errc())},
-                   {"errc", errc_name(attempt.error().errc())},
-                   {"text", attempt.error().what()},
-                   {"maybe_held", attempt.error().maybe_held()},
-                   {"waited", attempt.waited().count()}};
+  const auto& error = attempt.error();
   // The outcome and its error have to agree.
-  if (to_string(attempt.outcome()) != line["answer"].get<std::string>())
-    line["answer"] =
-        std::string(to_string(attempt.outcome())) + " and " + line["answer"].get<std::string>();
-  worker_.log.add("told", std::move(line));
+  auto answer = answer_of(attempt.outcome());
+  if (answer != answer_of(error.errc())) answer += " with " + answer_of(error.errc());
+  worker_.log.add("told", {{"op", op},
+                           {"answer", answer},
+                           {"errc", errc_name(error.errc())},
+                           {"text", error.what()},
+                           {"maybe_held", error.maybe_held()},
+                           {"waited", attempt.waited().count()}});
 }
 
 std::optional<Lease> Hand::acquire_by(const std::string& via, const interlock::Acquirer& lock,
@@ -226,7 +243,7 @@ void Hand::lock_and_unlock(const Wish& wish) {
                             {"asked", asked},
                             {"adopted", false},
                             {"until", asked}});
-  pause(std::chrono::milliseconds(20));
+  pause(std::chrono::milliseconds(5));
   worker_.log.add("leaves", {{"lease", op}, {"r", wish.parts.front().resource}});
   verb("unlock", op, [&] {
     mutex.unlock();

@@ -16,12 +16,13 @@ constexpr std::int64_t kStall = 150'000'000;
 }  // namespace
 
 Grip::Grip(const Log& log, const interlock::Lease& lease, std::vector<interlock::Part> parts,
-           About about)
+           About about, std::function<void()> on_lost)
     : log_(log), lease_(lease), parts_(std::move(parts)), about_(std::move(about)) {
   until_ = ticks(lease_.valid_until());
   for (const auto& part : parts_) write(part, about_.asked);
-  lost_.emplace(lease_.lost(), [this] {
+  lost_.emplace(lease_.lost(), [this, on_lost = std::move(on_lost)] {
     log_.add("lost", {{"lease", about_.id}, {"reason", lease_.lost_reason()}});
+    if (on_lost) on_lost();
   });
 }
 

@@ -1,6 +1,7 @@
 // What a worker believes about a lease. Each change of it is a line of the history.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>

@@ -34,20 +34,20 @@ void Hand::run() {
       worker_.log.add("note", {{"hand", number_}, {"text", error.what()}});
       sleep(50ms);
     }
-    pause(20ms);
+    pause(5ms);
   }
 }
 
 void Hand::turn() {
   const auto what = below(100);
   const bool detaches = worker_.client.traits().detaches;
-  if (what < 3) return break_something();
-  if (what < 4) return fork_and_use();
-  if (what < 7 && detaches) return adopt();
-  if (what < 9) return lead();
-  if (what < 12) return claim_task();
-  if (what < 14) return fly();
-  if (what < 18 && !worker_.plan.command.empty()) return run_command();
+  if (what < 2) return break_something();
+  if (what < 3) return fork_and_use();
+  if (what < 5 && detaches) return adopt();
+  if (what < 6) return lead();
+  if (what < 8) return claim_task();
+  if (what < 9) return fly();
+  if (what < 11 && !worker_.plan.command.empty()) return run_command();
   const auto wish = any_wish();
   if (wish.via == "std") return lock_and_unlock(wish);
   if (auto granted = acquire(wish)) hold(wish, std::move(*granted));
@@ -57,7 +57,7 @@ void Hand::turn() {
 
 Duration Hand::some_ttl() {
   const std::array<Duration, 5> ttls{worker_.plan.shortest_ttl, 500ms, 1s, 3s, 10s};
-  const std::array<int, 5> weights{3, 3, 3, 2, 1};
+  const std::array<int, 5> weights{8, 8, 8, 3, 1};
   std::discrete_distribution<std::size_t> which(weights.begin(), weights.end());
   return std::max(ttls.at(which(random_)), worker_.plan.shortest_ttl);
 }
@@ -143,16 +143,38 @@ void Hand::hold(const Wish& wish, Granted granted) {
             {.op = granted.op,
              .id = granted.op,
              .identity = wish.options.identity,
-             .asked = granted.asked});
+             .asked = granted.asked},
+            something_for_a_loss());
   worker_.watch.add(grip);
   const auto actions = below(4);
   for (std::uint64_t i = 0; i < actions && lease && !worker_.ending.stop_requested(); ++i) {
     do_something(wish, grip, lease);
   }
   // Held for longer than its TTL now and then: renewals have to come in time.
-  if (chance(0.1)) sleep(std::min<Duration>(wish.options.ttl * 2, 3s));
+  if (chance(0.03)) sleep(std::min<Duration>(wish.options.ttl * 2, 3s));
   worker_.watch.remove(grip);
   if (!grip.parts().empty()) give_back(grip, lease);
+}
+
+std::function<void()> Hand::something_for_a_loss() {
+  switch (below(4)) {
+    case 0:
+      return [&worker = worker_] { const std::lock_guard lock(worker.data); };
+    case 1:
+      return [&worker = worker_, other = name("after-loss", 2)] {
+        try {
+          interlock::Options options;
+          options.ttl = std::max<Duration>(worker.plan.shortest_ttl, 500ms);
+          const interlock::MultiLock lock(worker.client, {{.resource = other}}, options);
+          auto attempt = lock.try_acquire_for(200ms);
+          if (attempt) attempt->release();
+        } catch (const interlock::Error&) {
+          // The store may be away: the loss came from somewhere.
+        }
+      };
+    default:
+      return {};
+  }
 }
 
 std::string Hand::begin(const std::string& verb, const std::string& lease) {
@@ -164,6 +186,8 @@ std::string Hand::begin(const std::string& verb, const std::string& lease) {
 
 void Hand::verb(const std::string& verb, const std::string& lease,
                 const std::function<std::string()>& call) {
+  std::unique_lock data(worker_.data, std::defer_lock);
+  if (chance(0.1)) data.lock();
   const auto op = begin(verb, lease);
   try {
     told(op, call());
@@ -220,13 +244,13 @@ void Hand::do_something(const Wish& wish, Grip& grip, Lease& lease) {
     case 6:
       if (chance(0.2)) {
         verb("tie", id, [&] { return yes_or_no(lease.tie_to(std::nullopt)); });
-      } else if (chance(0.2) && lease.traits().detaches) {
+      } else if (chance(0.08) && lease.traits().detaches) {
         worker_.watch.remove(grip);
         detach(grip, lease);
       }
       break;
     default:
-      pause(50ms);
+      pause(20ms);
   }
 }
 
@@ -236,7 +260,7 @@ void Hand::update(const Grip& grip, const Lease& lease, const std::string& resou
   const auto owner = lease.owner().brief();
   const auto bare = register_.read(resource, false, fence, owner).value_or(0);
   const auto fenced = register_.read(resource, true, fence, owner);
-  pause(20ms);
+  pause(5ms);
   register_.write(resource, false, fence, owner, bare, grip.id());
   if (fenced) register_.write(resource, true, fence, owner, *fenced, grip.id());
 }

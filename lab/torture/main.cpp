@@ -52,7 +52,7 @@ int run(const Options& options) {
                                           std::chrono::duration<double>(options.seconds)),
                                       .directory = directory,
                                       .command = program_directory().parent_path() / "interlock",
-                                      .prefix = "torture:"});
+                                      .prefix = "torture-"});
     }
     ++seed;
   } while (interlock::BootClock::now() < until);

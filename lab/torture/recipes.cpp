@@ -66,7 +66,7 @@ void Hand::lead() {
                state->asked = now();
              }});
     election.start();
-    const auto until = now() + static_cast<std::int64_t>(below(3'000'000'000));
+    const auto until = now() + static_cast<std::int64_t>(below(1'000'000'000));
     std::string lease;
     while (now() < until && !worker_.ending.stop_requested()) {
       sleep(5ms);
@@ -97,7 +97,7 @@ void Hand::claim_task() {
               {.op = op, .id = op, .identity = {}, .asked = asked});
     worker_.watch.add(grip);
     if (chance(0.5)) update(grip, task->lease(), task->lease().resource());
-    pause(200ms);
+    pause(50ms);
     worker_.watch.remove(grip);
     grip.leave();
     verb("release", op,
@@ -239,7 +239,7 @@ void Hand::adopt() {
           worker_.log, lease, parts,
           {.op = op, .id = op, .identity = lease.who().identity, .asked = asked, .adopted = true});
       worker_.watch.add(grip);
-      pause(300ms);
+      pause(100ms);
       worker_.watch.remove(grip);
       give_back(grip, lease);
     } catch (const interlock::Error& error) {

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <filesystem>
+#include <mutex>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,8 @@ struct Worker {
   Watch watch{log};
   std::atomic<std::uint64_t> ops = 0;
   std::stop_source ending;
+  /// Held around some calls, and taken in some callbacks of lost(): as a program does that guards its own data.
+  std::mutex data;
 
   /// "2.0/17"
   std::string next_op();
