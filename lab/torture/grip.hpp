@@ -26,8 +26,9 @@ class Grip {
     std::int64_t asked = 0;  ///< when that call was made
     bool adopted = false;
   };
+  /// `on_lost` runs in the callback of lost(), as a program's own would.
   Grip(const Log& log, const interlock::Lease& lease, std::vector<interlock::Part> parts,
-       About about);
+       About about, std::function<void()> on_lost = {});
   Grip(const Grip&) = delete;
   Grip& operator=(const Grip&) = delete;
   ~Grip();

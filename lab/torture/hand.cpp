@@ -7,7 +7,7 @@
 #include <functional>
 #include <mutex>
 
-#include "interlock/multi_lock.hpp"
+#include "interlock/mutex.hpp"
 
 namespace torture {
 
@@ -165,7 +165,7 @@ std::function<void()> Hand::something_for_a_loss() {
         try {
           interlock::Options options;
           options.ttl = std::max<Duration>(worker.plan.shortest_ttl, 500ms);
-          const interlock::MultiLock lock(worker.client, {{.resource = other}}, options);
+          const interlock::Mutex lock(worker.client, other, options);
           auto attempt = lock.try_acquire_for(200ms);
           if (attempt) attempt->release();
         } catch (const interlock::Error&) {
