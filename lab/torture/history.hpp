@@ -31,9 +31,12 @@
 //     figures   {when, threads, descriptors, memory, cpu}  `when`: begin, end, idle; memory in bytes, cpu in ns
 //     note      {text}                                  for people
 //     end       {}                                      the worker ended in order, and was told so
+//   from the register
+//     register  {r, fenced, value}                      after all writes, it stands at this
 //   from the director
 //     round     {topology, seed, processes, hands, seconds, promise: {…}}
-//     fault     {n, name, voids, target}                fault n begins. `voids`: the store's promise allows two holders across it
+//     fault     {n, name, voids, disturbs, target}      fault n begins. `voids`: the store's promise allows two holders across
+//                                                       it. `disturbs`: calls may fail and leases may be lost (so it is if missing)
 //     target    {n, target}                             what fault n has chosen; or skipped {n, why}: it could not begin
 //     healed    {n}
 //     killed    {worker}  stopped {worker}  continued {worker}
@@ -83,7 +86,8 @@ struct Event {
   Json fields{};
 };
 
-/// All events of a round, from all files of the directory, in the order of their times.
+/// All events of a round, from all *.log of the directory, in the order of their times. Those of "worker-2.0.log" are of
+/// worker "2.0"; a command that a worker runs has "command-….log" and counts as a worker of that name.
 std::vector<Event> read_history(const std::filesystem::path& directory);
 
 }  // namespace torture

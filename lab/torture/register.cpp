@@ -58,6 +58,10 @@ RegisterServer::~RegisterServer() {
   thread_.request_stop();
   thread_.join();
   ::close(listener_);
+  for (const auto& [resource, number] : numbers_) {
+    log_.add("register", {{"r", resource}, {"fenced", true}, {"value", number.fenced}});
+    log_.add("register", {{"r", resource}, {"fenced", false}, {"value", number.bare}});
+  }
 }
 
 void RegisterServer::run(const std::stop_token& stop) {
