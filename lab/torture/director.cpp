@@ -189,6 +189,7 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
   worker.url = topology.url();
   worker.prefix = plan.prefix;
   worker.seed = plan.seed;
+  worker.self = plan.self;
   worker.hands = plan.hands;
   worker.directory = plan.directory;
   worker.shortest_ttl = promise.shortest_ttl;

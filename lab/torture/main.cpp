@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "checks/checks.hpp"
 #include "director.hpp"
 #include "topology.hpp"
 #include "worker.hpp"
@@ -53,6 +54,15 @@ int run(const Options& options) {
                                       .directory = directory,
                                       .command = program_directory().parent_path() / "interlock",
                                       .prefix = "torture-"});
+      for (const auto& finding : torture::checks::check(torture::read_history(directory))) {
+        std::printf("%-12s %8llu looked at, %llu allowed, %zu violations\n", finding.name.c_str(),
+                    static_cast<unsigned long long>(finding.looked_at),
+                    static_cast<unsigned long long>(finding.allowed), finding.violations.size());
+        for (const auto& violation : finding.violations)
+          std::printf("    %s\n", violation.text.c_str());
+        for (const auto& [name, value] : finding.figures)
+          std::printf("    %s: %lld\n", name.c_str(), static_cast<long long>(value));
+      }
     }
     ++seed;
   } while (interlock::BootClock::now() < until);
