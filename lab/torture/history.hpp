@@ -29,6 +29,7 @@
 //                                                       `answer`: yes; refused; unknown (the worker never learned it, by its death, too)
 //     stall     {from}                                  a short sleep lasted from `from` until `t`: the process did not get to run
 //     figures   {when, threads, descriptors, memory, cpu}  `when`: begin, end, idle; memory in bytes, cpu in ns
+//     note      {text}                                  for people
 //     end       {}                                      the worker ended in order, and was told so
 //   from the register
 //     register  {r, fenced, value}                      after all writes, it stands at this
@@ -36,8 +37,11 @@
 //     round     {topology, seed, processes, hands, seconds, promise: {…}}
 //     fault     {n, name, voids, disturbs, target}      fault n begins. `voids`: the store's promise allows two holders across
 //                                                       it. `disturbs`: calls may fail and leases may be lost (so it is if missing)
+//     target    {n, target}                             what fault n has chosen; or skipped {n, why}: it could not begin
 //     healed    {n}
 //     killed    {worker}  stopped {worker}  continued {worker}
+//     hung      {worker}                                it did not end when it was asked to, and was killed
+//     crashed   {worker, status}                        it ended in another way than it should
 //     calm      {}                                      all faults are healed, all workers are asked to end
 //     probe     {r, within, answer, took}               after the calm: somebody asked for r, and was granted within so long, or not
 //     left      {what}                                  after all has ended, the store still shows this

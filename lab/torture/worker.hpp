@@ -1,0 +1,56 @@
+// A process of its own that takes locks in every way there is, and writes down what came of it.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "grip.hpp"
+#include "history.hpp"
+#include "interlock/client.hpp"
+
+namespace torture {
+
+/// What a worker is told at its start, as JSON on its standard input. Its end is the end of that input.
+struct WorkerPlan {
+  std::string name{};  ///< "2.0": worker 2, its first life
+  std::string url{};
+  std::string prefix{};  ///< of all names
+  std::uint64_t seed = 0;
+  int hands = 3;  ///< threads that take locks
+  std::filesystem::path directory{};
+  std::filesystem::path command{};  ///< the interlock command; empty: not used
+  interlock::Duration shortest_ttl{};
+  bool across_processes = true;
+};
+void to_json(Json& json, const WorkerPlan& plan);
+void from_json(const Json& json, WorkerPlan& plan);
+
+/// What the hands of a process share.
+struct Worker {
+  explicit Worker(WorkerPlan its);
+
+  WorkerPlan plan;
+  Log log;
+  interlock::Client client;
+  Watch watch{log};
+  std::atomic<std::uint64_t> ops = 0;
+  std::stop_source ending;
+  /// Held around some calls, and taken in some callbacks of lost(): as a program does that guards its own data.
+  std::mutex data;
+
+  /// "2.0/17"
+  std::string next_op();
+};
+
+/// Reads the plan from standard input, works until that ends, leaves in order. The exit status.
+int run_worker();
+
+/// `torture touch DIRECTORY OP RESOURCE ASKED MILLISECONDS`: what `interlock run` runs. Believes to hold the
+/// resource for as long as it lives.
+int run_touch(const std::vector<std::string>& words);
+
+}  // namespace torture
