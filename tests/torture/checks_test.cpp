@@ -691,7 +691,7 @@ TEST(Check, EachCheckHasAName) {
   const auto events = history.events();
   std::vector<std::string> names;
   std::size_t violations = 0;
-  for (const auto& finding : checks::check(events)) {
+  for (const auto& finding : checks::check(checks::Index(events))) {
     names.push_back(finding.name);
     violations += finding.violations.size();
   }

@@ -5,8 +5,7 @@
 
 namespace torture::checks {
 
-std::vector<Finding> check(const std::vector<Event>& events, const Tolerances& tolerances) {
-  const Index index(events, tolerances);
+std::vector<Finding> check(const Index& index) {
   std::vector<Finding> findings;
   for (const auto look : {exclusion, fences, registers, told_once, answers, order, ends, recovery,
                           losses, left, figures}) {

@@ -50,7 +50,7 @@ Finding left(const Index& index);
 Finding figures(const Index& index);
 
 /// All of these, in this order.
-std::vector<Finding> check(const std::vector<Event>& events, const Tolerances& tolerances = {});
+std::vector<Finding> check(const Index& index);
 
 /// In the order of time, each once.
 std::vector<Event> part_of(std::vector<const Event*> events);
