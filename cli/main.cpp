@@ -10,6 +10,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "full_program.hpp"
 #include "interlock/config.hpp"
