@@ -9,6 +9,8 @@ namespace interlock::postgres {
 
 namespace {
 
+static_assert(kSchemaVersion == INTERLOCK_FORMAT, "CMakeLists.txt names another format");
+
 using Words = std::map<std::string, std::string, std::less<>>;
 
 // {word} becomes what the word stands for.
