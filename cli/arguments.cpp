@@ -26,7 +26,8 @@ Descriptor file_of(const std::vector<std::string>& arguments) {
   }
   if (!file) {
     throw Failure(kSystem, std::string("no file in memory for the arguments of a process: ") +
-                               std::strerror(errno));
+                               std::strerror(errno) +
+                               "; raise the limit of open files (ulimit -n)");
   }
   return file;
 }
