@@ -35,6 +35,7 @@ int schema(const Arguments& arguments);
 int config(const Arguments& arguments);
 int bench(const Arguments& arguments);
 int simulate(const Arguments& arguments);
+int torture_store(const Arguments& arguments);
 
 /// One of the options that may stand before the command, and its value is the next word.
 bool takes_value(const std::string& word);

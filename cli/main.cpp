@@ -45,6 +45,7 @@ constexpr std::array kCommands = {
     Command{"config", "Show the settings and where they come from", cli::config},
     Command{"bench", "Measure the speed of the store", cli::bench},
     Command{"simulate", "Put load on a store, and check it", cli::simulate},
+    Command{"torture", "Try hard to break a store's locks", cli::torture_store},
 };
 
 constexpr const char* kExamples = R"(

@@ -11,7 +11,7 @@ _interlock() {
     cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
   }
-  local commands="run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate help"
+  local commands="run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate torture help"
   local common="--url --config --verbose --log-level --log-format --help"
   local claim="--also --shared --slots --no-wait --wait --ttl --label --identity --actor --priority --quiet --conflict-exit-code"
   local command="" url=() i
@@ -68,6 +68,7 @@ _interlock() {
         return
       fi
       ;;
+    torture) choices="--duration --seed --processes --threads --keep --json $common" ;;
     help) choices="$commands" ;;
   esac
   if [[ $cur == -* || -z $command || $command == help ]]; then

@@ -1,6 +1,6 @@
 # Completion of interlock(1) for fish.
 
-set -l commands run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate help
+set -l commands run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate torture help
 
 # The command among the words so far: the first that is neither an option nor the value of one. Fails if there is none.
 function __interlock_command
@@ -77,6 +77,7 @@ complete -c interlock -n __interlock_none -a schema -d 'Print the SQL of a Postg
 complete -c interlock -n __interlock_none -a config -d 'Show the settings and where they come from'
 complete -c interlock -n __interlock_none -a bench -d 'Measure the speed of the store'
 complete -c interlock -n __interlock_none -a simulate -d 'Put load on a store, and check it'
+complete -c interlock -n __interlock_none -a torture -d 'Try hard to break the locks of a store'
 complete -c interlock -n __interlock_none -a help -d 'Show help'
 complete -c interlock -n '__interlock_in help' -a "$commands"
 complete -c interlock -n __interlock_none -l version -d 'Show the version'
@@ -109,7 +110,7 @@ complete -c interlock -n '__interlock_in acquire' -l pid -x -a '(__fish_complete
 
 # The others.
 complete -c interlock -n '__interlock_in run acquire extend simulate' -l ttl -x -a '1s 10s 30s 1m 5m 1h' -d 'How long the lock outlives its holder'
-complete -c interlock -n '__interlock_in acquire extend who list top deadlocks config bench simulate' -l json -d 'For programs'
+complete -c interlock -n '__interlock_in acquire extend who list top deadlocks config bench simulate torture' -l json -d 'For programs'
 complete -c interlock -n '__interlock_in run acquire who list watch top break' -a '(__interlock_names)'
 complete -c interlock -n '__interlock_in list' -s a -l all -d 'Also what is held for something below it'
 complete -c interlock -n '__interlock_in watch top' -l interval -x -a '100ms 500ms 1s 5s' -d 'How often to look'
@@ -120,13 +121,14 @@ complete -c interlock -n '__interlock_in serve' -l names -d 'Also figures for ea
 complete -c interlock -n '__interlock_in break' -s y -l yes -d "Don't ask"
 complete -c interlock -n '__interlock_in repair' -l dry-run -d 'Only say what would be done'
 complete -c interlock -n '__interlock_in config' -l check -d 'Ask the store, too'
-complete -c interlock -n '__interlock_in bench simulate' -l duration -x -a '1s 10s 30s 1m 5m' -d 'How long'
-complete -c interlock -n '__interlock_in bench simulate' -l threads -x -d 'How many at once'
+complete -c interlock -n '__interlock_in bench simulate torture' -l duration -x -a '1s 10s 30s 1m 5m' -d 'How long'
+complete -c interlock -n '__interlock_in bench simulate torture' -l threads -x -d 'How many at once'
 complete -c interlock -n '__interlock_in simulate' -a 'time speed stress escalation scale'
-complete -c interlock -n '__interlock_in simulate' -l processes -x -d 'Each with its own connection'
+complete -c interlock -n '__interlock_in simulate torture' -l processes -x -d 'Each with its own connection'
 complete -c interlock -n '__interlock_in simulate' -l resources -x -d 'To choose from'
 complete -c interlock -n '__interlock_in simulate' -l hold -x -a '1ms 10ms' -d 'A lock is held up to so long'
-complete -c interlock -n '__interlock_in simulate' -l seed -x -d 'What is left to chance'
+complete -c interlock -n '__interlock_in torture' -l keep -r -F -d 'Keep the history here'
+complete -c interlock -n '__interlock_in simulate torture' -l seed -x -d 'What is left to chance'
 complete -c interlock -n '__interlock_in simulate' -l svg -r -F -d 'Draw who waited and held'
 complete -c interlock -n '__interlock_in simulate' -l no-lock -d 'To see the checks fail'
 complete -c interlock -n '__interlock_in simulate' -l check -d 'Real processes beside the model'

@@ -7,7 +7,7 @@ expect 0 "$INTERLOCK"
 contains "$out" "Examples:"
 contains "$out" "interlock run nightly -- ./backup.sh"
 help=$out
-for command in run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate; do
+for command in run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate torture; do
   contains "$help" "  $command "
   expect 0 "$INTERLOCK" "$command" --help
   contains "$out" "Usage: interlock $command"
@@ -77,7 +77,7 @@ if command -v fish >/dev/null; then
 else
   echo "no fish: its completion was left out"
 fi
-for command in run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate; do
+for command in run acquire extend release who list watch top serve deadlocks break repair schema config bench simulate torture; do
   [[ $command == simulate ]] && help=time || help=
   # shellcheck disable=SC2086
   "$INTERLOCK" "$command" $help --help |
