@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "interlock/client.hpp"
 #include "interlock/clock.hpp"
 
 namespace torture {
@@ -51,6 +52,8 @@ class Topology {
   [[nodiscard]] virtual Promise promise() const { return {}; }
   /// All that can go wrong here, always in the same order: a seed chooses by index.
   [[nodiscard]] virtual std::vector<Fault> faults() = 0;
+  /// What this machine does not permit, for the report: "a full disk: only root may mount one".
+  [[nodiscard]] virtual std::vector<std::string> left_out() const { return {}; }
   /// For an administrator's look after the round, around all proxies. The address that workers use, unless told otherwise.
   [[nodiscard]] virtual std::string direct_url() const { return url(); }
 };
@@ -63,5 +66,8 @@ struct TopologyKind {
 /// "file", "redis", "redis-tls", "sentinel", "cluster", "redlock", "redlock5", "postgres", "postgres-lease", "pgbouncer",
 /// "standby", "etcd", "etcd3", "memory", "chaos". Without the stores that were left out of the build.
 const std::vector<TopologyKind>& topologies();
+
+/// What workers connect with: interlock::connect, which also knows the URL of the chaos topology.
+interlock::Client connect(const std::string& url, interlock::ClientOptions options = {});
 
 }  // namespace torture

@@ -3,6 +3,7 @@
 #include <functional>
 #include <sstream>
 
+#include "backends/redis/socket.hpp"
 #include "redis/redis_test.hpp"
 
 namespace interlock::redis_tests {
@@ -372,6 +373,29 @@ TEST_F(ClusterTest, ANodeThatServesNothingAnyMoreIsLeftAlone) {
   const auto until = BootClock::now() + 3s;  // a subscriber tries every second
   EXPECT_TRUE(eventually([&] { return BootClock::now() > until || connections() > before; }));
   EXPECT_EQ(connections(), before);
+}
+
+// The server hangs up again and again, while the client writes. Expected: it connects anew, and no SIGPIPE ends the program.
+TEST(RedisTls, AProgramSurvivesThatTheServerHangsUp) {
+  servers::TlsRedisServer server;
+  servers::Proxy proxy(server.tls_port());
+  const redis::Tls::Files files{.ca = server.file("ca.crt"),
+                                .certificate = server.file("client.crt"),
+                                .key = server.file("client.key")};
+  redis::Access access;
+  access.tls = std::make_shared<const redis::Tls>(files);
+  redis::Socket socket({.host = "localhost", .port = std::to_string(proxy.port())}, access);
+  ASSERT_TRUE(eventually([&] { return socket.connect(); }));
+  proxy.cut();
+  // The first write finds out that the connection is over, the one after it would get the signal.
+  EXPECT_TRUE(eventually([&] {
+    try {
+      (void)socket.write("PING\r\n", 6);
+      return false;
+    } catch (const Error& error) {
+      return error.errc() == Errc::unreachable;
+    }
+  }));
 }
 
 // Expected: a server that we can't check is not trusted, and the error says why.

@@ -23,19 +23,22 @@ class EtcdServer {
     int peer_port = 0;
     std::string scheme = "http";
     std::vector<std::string> options{};
+    /// Where it listens, and a program to run it under: a network of its own.
+    std::string host = "127.0.0.1";
+    std::vector<std::string> under{};
   };
   explicit EtcdServer(Plan plan) : plan_(std::move(plan)) { launch(); }
 
   [[nodiscard]] int port() const noexcept { return plan_.port; }
-  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(plan_.port); }
+  [[nodiscard]] std::string address() const {
+    return plan_.host + ":" + std::to_string(plan_.port);
+  }
   [[nodiscard]] std::string url() const { return "etcd://" + address(); }
   [[nodiscard]] Process& process() { return *process_; }
   [[nodiscard]] std::string log() const { return (directory_.path() / "log").string(); }
 
   /// etcdctl WORDS…; what it printed.
   std::string ctl(std::vector<std::string> words, const std::string& input = "") const {
-    const auto output = (directory_.path() / "ctl").string();
-    std::filesystem::remove(output);
     std::vector<std::string> all{"env",
                                  "ETCDCTL_API=3",
                                  "etcdctl",
@@ -48,9 +51,16 @@ class EtcdServer {
       all.insert(all.begin(), {"sh", "-c", "exec \"$@\" <" + file, "sh"});
     }
     all.insert(all.end(), words.begin(), words.end());
-    (void)run(std::move(all), output);
-    std::ifstream text(output);
-    return {std::istreambuf_iterator<char>(text), {}};
+    return output_of(std::move(all));
+  }
+  /// What etcd answers to this, sent to its JSON gateway; without TLS.
+  std::string post(const std::string& path, const std::string& body) const {
+    const auto request = "POST " + path +
+                         " HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) +
+                         "\r\n\r\n" + body;
+    return output_of({"timeout", "10", "bash", "-c",
+                      "exec 3<>/dev/tcp/$0/$1; printf %s \"$2\" >&3; cat <&3", plan_.host,
+                      std::to_string(plan_.port), request});
   }
 
   void stop(int signal = SIGKILL) { process_->end(signal); }
@@ -69,7 +79,7 @@ class EtcdServer {
   }
   void launch() {
     const auto own = plan_.scheme + "://" + address();
-    const auto peer = "http://127.0.0.1:" + std::to_string(plan_.peer_port);
+    const auto peer = "http://" + plan_.host + ":" + std::to_string(plan_.peer_port);
     std::vector<std::string> words{"etcd",
                                    "--name",
                                    plan_.name,
@@ -87,11 +97,12 @@ class EtcdServer {
       words.insert(words.end(), {"--initial-cluster", plan_.name + "=" + peer});
     }
     words.insert(words.end(), plan_.options.begin(), plan_.options.end());
+    words.insert(words.begin(), plan_.under.begin(), plan_.under.end());
     process_.emplace(std::move(words), log());
   }
   /// Until it serves clients.
   void wait() {
-    if (!testing_support::eventually([&] { return process_->over() || listens(plan_.port); }) ||
+    if (!testing_support::eventually([&] { return process_->over() || accepts(); }) ||
         process_->over())
       throw std::runtime_error("etcd does not start; see " + log());
   }
@@ -108,6 +119,27 @@ class EtcdServer {
       std::filesystem::remove_all(directory_.path() / "data");
     }
     throw std::runtime_error("etcd does not start; see " + log());
+  }
+
+  [[nodiscard]] bool accepts() const {
+    if (plan_.under.empty()) return listens(plan_.port);
+    std::vector<std::string> words{"timeout",
+                                   "2",
+                                   "bash",
+                                   "-c",
+                                   "exec 3<>/dev/tcp/$0/$1",
+                                   plan_.host,
+                                   std::to_string(plan_.port)};
+    words.insert(words.begin(), plan_.under.begin(), plan_.under.end());
+    return run(std::move(words), (directory_.path() / "accepts").string()) == 0;
+  }
+  std::string output_of(std::vector<std::string> words) const {
+    words.insert(words.begin(), plan_.under.begin(), plan_.under.end());
+    const auto output = (directory_.path() / "output").string();
+    std::filesystem::remove(output);
+    (void)run(std::move(words), output);
+    std::ifstream text(output);
+    return {std::istreambuf_iterator<char>(text), {}};
   }
 
   TemporaryDirectory directory_;

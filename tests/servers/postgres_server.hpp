@@ -166,6 +166,14 @@ class PostgresServer {
       throw std::runtime_error("can't copy the database directory; see " + log);
     start();
   }
+  struct StandbyOf {
+    const PostgresServer& primary;
+  };
+  explicit PostgresServer(StandbyOf of, std::vector<std::string> options = {})
+      : options_(std::move(options)) {
+    PostgresUser::own(directory_.path());
+    follow(of.primary);
+  }
 
   [[nodiscard]] int port() const noexcept { return port_; }
   [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
@@ -222,16 +230,31 @@ class PostgresServer {
     stop(SIGINT);
     start();
   }
-
- private:
+  /// Begins anew as a standby of this one.
+  void follow(const PostgresServer& primary) {
+    if (process_) stop();
+    std::filesystem::remove_all(data());
+    const auto log = (directory_.path() / "basebackup.log").string();
+    if (run(PostgresUser::words({PostgresTemplate::program("pg_basebackup"), "-h", "127.0.0.1",
+                                 "-p", std::to_string(primary.port()), "-U", "postgres", "-D",
+                                 data().string(), "-R", "-c", "fast", "--no-sync"}),
+            log) != 0)
+      throw std::runtime_error("no standby can be made; see " + log);
+    start();
+  }
   /// Each of its processes works in the directory of its data.
-  [[nodiscard]] bool in_use() const {
+  [[nodiscard]] std::vector<pid_t> processes() const {
+    std::vector<pid_t> found;
     std::error_code error;
     for (const auto& process : std::filesystem::directory_iterator("/proc")) {
-      if (std::filesystem::read_symlink(process.path() / "cwd", error) == data()) return true;
+      if (std::filesystem::read_symlink(process.path() / "cwd", error) == data())
+        found.push_back(std::stoi(process.path().filename().string()));
     }
-    return false;
+    return found;
   }
+
+ private:
+  [[nodiscard]] bool in_use() const { return !processes().empty(); }
 
   TemporaryDirectory directory_;
   std::vector<std::string> options_;
@@ -254,26 +277,39 @@ class PgBouncer {
         out << "[databases]\npostgres = host=127.0.0.1 user=postgres port=" << server.port()
             << "\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " << port_
             << "\nunix_socket_dir =\nauth_type = any\npool_mode = " << mode
-            << "\ndefault_pool_size = 4\nmax_client_conn = 1000\n";
+            << "\ndefault_pool_size = 4\nmax_client_conn = 1000\nserver_login_retry = 1\n";
         out << "logfile = " << (directory_.path() / "log").string() << "\n";
       }
-      process_.emplace(PostgresUser::words({program(), file.string()}),
-                       (directory_.path() / "output").string());
-      PostgresConsole probe(url());
-      if (testing_support::eventually(
-              [&] { return process_->over() || probe("SELECT 1") == "1"; }) &&
-          !process_->over()) {
-        return;
-      }
+      launch();
+      if (serves()) return;
     }
-    throw std::runtime_error("PgBouncer does not start; see " + directory_.path().string());
+    throw std::runtime_error("PgBouncer does not start; see " + output());
   }
 
   [[nodiscard]] std::string url() const {
     return "postgres://postgres@127.0.0.1:" + std::to_string(port_) + "/postgres";
   }
+  [[nodiscard]] int port() const noexcept { return port_; }
+  [[nodiscard]] Process& process() { return *process_; }
+  void stop(int signal = SIGKILL) { process_->end(signal); }
+  /// On the same port.
+  void start() {
+    launch();
+    if (!serves()) throw std::runtime_error("PgBouncer does not start; see " + output());
+  }
 
  private:
+  [[nodiscard]] std::string output() const { return (directory_.path() / "output").string(); }
+  void launch() {
+    process_.emplace(
+        PostgresUser::words({program(), (directory_.path() / "pgbouncer.ini").string()}), output());
+  }
+  [[nodiscard]] bool serves() {
+    PostgresConsole probe(url());
+    return testing_support::eventually(
+               [&] { return process_->over() || probe("SELECT 1") == "1"; }) &&
+           !process_->over();
+  }
   static std::string program() {
     return std::filesystem::exists("/usr/sbin/pgbouncer") ? "/usr/sbin/pgbouncer" : "pgbouncer";
   }

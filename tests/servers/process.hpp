@@ -95,7 +95,9 @@ class Process {
   }
   ~Process() { end(SIGKILL); }
 
-  void signal(int number) const { testing_support::send_signal(pid_, number); }
+  void signal(int number) const {
+    if (pid_ > 0) testing_support::send_signal(pid_, number);
+  }
   void end(int number) {
     if (pid_ <= 0) return;
     ::kill(pid_, number);

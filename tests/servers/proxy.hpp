@@ -9,15 +9,19 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <list>
 #include <mutex>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -31,7 +35,10 @@ namespace interlock::servers {
 /// connections.
 class Proxy {
  public:
-  explicit Proxy(int server_port) : server_port_(server_port) {
+  /// A new socket in the network in which the server is.
+  using Reach = std::function<int()>;
+  explicit Proxy(int server_port, std::string server_host = "127.0.0.1", Reach reach = {})
+      : reach_(std::move(reach)), server_host_(std::move(server_host)), server_port_(server_port) {
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     auto address = loopback(0);
     socklen_t size = sizeof(address);
@@ -108,9 +115,32 @@ class Proxy {
   void lead_to(int server_port) {
     order([&] { server_port_ = server_port; });
   }
-  /// All is well again.
+  /// What goes wrong at random, whatever the protocol: each with so much probability for each piece that arrives here.
+  struct Weather {
+    std::uint64_t seed = 1;
+    double delay = 0;  ///< everybody waits, up to …
+    std::chrono::milliseconds longest{20};
+    double cut = 0;  ///< a part of it passes, which may end at any byte; then the connection is cut
+    double lose_reply = 0;  ///< it is lost, and so is all that the server says on this connection
+    double late =
+        0;  ///< the client is cut off, and its request arrives all the same, after up to …
+    std::chrono::milliseconds latest{2000};
+    double twice =
+        0;  ///< what was said here to the server is said again, on a connection of its own
+  };
+  void weather(const Weather& weather) {
+    order([&] {
+      weather_ = weather;
+      random_.seed(weather.seed);
+    });
+  }
+  /// All is well again. Connections on which something was lost end.
   void flow() {
-    order([this] { rules_ = {}; });
+    order([this] {
+      rules_ = {};
+      weather_ = {};
+      for (auto& pair : pairs_) pair.over = pair.over || pair.mute;
+    });
   }
 
   /// How often something was cut or lost by such an order.
@@ -140,7 +170,16 @@ class Proxy {
     bool left = false;  ///< the client gave it up, and the server does not know
     int to = -1;
     std::string kept{};
+    bool mute = false;       ///< the server's replies get lost
+    bool abandoned = false;  ///< no client has it any more, and the server does not know
+    std::string said{};      ///< to the server, so far; no more than kMostSaid
+    std::chrono::steady_clock::time_point due = std::chrono::steady_clock::time_point::
+        max();  ///< abandoned: what was kept arrives, or it ends
   };
+
+  static constexpr std::size_t kMostSaid = std::size_t{256} << 10U;
+  /// Neither a server that is stopped nor a network that is gone holds up the proxy for longer.
+  static constexpr timeval kPatience{.tv_sec = 2, .tv_usec = 0};
 
   static sockaddr_in loopback(int port) {
     sockaddr_in address{};
@@ -165,17 +204,72 @@ class Proxy {
   void accept_one() {
     const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (client < 0) return;
-    const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const auto address = loopback(server_port_);
-    Pair pair{.client = client, .server = server};
-    if (::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-      return close_both(pair);
+    const int server = connect_to_server();
+    if (server < 0) {
+      ::close(client);
+      return;
     }
     const int yes = 1;
     ::setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-    ::setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-    pairs_.push_back(pair);
+    ::setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+    pairs_.push_back({.client = client, .server = server});
     ++connections_;
+  }
+  [[nodiscard]] int connect_to_server() const {
+    const int server = reach_ ? reach_() : ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    auto address = loopback(server_port_);
+    ::inet_pton(AF_INET, server_host_.c_str(), &address.sin_addr);
+    ::setsockopt(server, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+    if (::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+      ::close(server);
+      return -1;
+    }
+    const int yes = 1;
+    ::setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    return server;
+  }
+
+  bool happens(double probability) {
+    return probability > 0 && std::bernoulli_distribution(probability)(random_);
+  }
+  std::chrono::milliseconds up_to(std::chrono::milliseconds most) {
+    return std::chrono::milliseconds(
+        std::uniform_int_distribution<std::int64_t>(0, most.count())(random_));
+  }
+  /// False: these bytes don't pass, or not now.
+  bool survives(Pair& pair, Way way, std::string_view& bytes) {
+    const auto now = std::chrono::steady_clock::now();
+    if (pair.mute && way == to_client) return false;
+    if (happens(weather_.delay)) std::this_thread::sleep_for(up_to(weather_.longest));
+    if (happens(weather_.cut)) {
+      bytes = bytes.substr(0, random_() % bytes.size());
+      pair.over = true;
+      ++faults_;
+    } else if (way == to_client && happens(weather_.lose_reply)) {
+      pair.mute = true;
+      ++faults_;
+      return false;
+    } else if (way == to_server && happens(weather_.late)) {
+      ::shutdown(pair.client, SHUT_RDWR);
+      pair.abandoned = true;
+      pair.kept = bytes;
+      pair.due = now + up_to(weather_.latest);
+      ++faults_;
+      return false;
+    } else if (way == to_server && pair.said.size() < kMostSaid && happens(weather_.twice)) {
+      if (const int again = connect_to_server(); again >= 0) {
+        pairs_.push_back(
+            {.client = -1, .server = again, .kept = pair.said, .abandoned = true, .due = now});
+        ++faults_;
+      }
+    }
+    return true;
+  }
+  /// What was kept arrives; a second later the connection ends.
+  static void deliver_late(Pair& pair) {
+    pair.over = pair.kept.empty();
+    if (!pair.over) send_all(pair, pair.server, std::exchange(pair.kept, {}));
+    pair.due += std::chrono::seconds(1);
   }
 
   // What a connection says is small: it is passed on as it comes, blocking.
@@ -191,6 +285,9 @@ class Proxy {
       return;
     }
     std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+    if (pair.abandoned) return;
+    if (way == to_server && pair.said.size() < kMostSaid) pair.said += bytes;
+    if (!survives(pair, way, bytes)) return;
     auto& rules = rules_.at(way);
     std::this_thread::sleep_for(rules.pause);
     if (rules.swallowed || (pair.deaf && pair.to == to)) return;
@@ -240,9 +337,18 @@ class Proxy {
     }
   }
 
+  /// For poll.
+  static int milliseconds_until(std::chrono::steady_clock::time_point due) {
+    using std::chrono::milliseconds;
+    if (due == std::chrono::steady_clock::time_point::max()) return -1;
+    const auto left = std::chrono::ceil<milliseconds>(due - std::chrono::steady_clock::now());
+    return static_cast<int>(std::max(left, milliseconds(0)).count());
+  }
+
   void run() {
     std::vector<pollfd> fds;
     while (true) {
+      auto due = std::chrono::steady_clock::time_point::max();
       {
         const std::lock_guard lock(mutex_);
         if (stop_) return;
@@ -255,15 +361,17 @@ class Proxy {
         fds.assign({{.fd = bell_, .events = POLLIN, .revents = 0},
                     {.fd = listener_, .events = POLLIN, .revents = 0}});
         for (const auto& pair : pairs_) {
+          due = std::min(due, pair.due);
           const auto wanted = [&](Way way) {
             return rules_.at(way).stalled ? short{0} : short{POLLIN};
           };
-          fds.push_back(
-              {.fd = pair.left ? -1 : pair.client, .events = wanted(to_server), .revents = 0});
+          fds.push_back({.fd = pair.left || pair.abandoned ? -1 : pair.client,
+                         .events = wanted(to_server),
+                         .revents = 0});
           fds.push_back({.fd = pair.server, .events = wanted(to_client), .revents = 0});
         }
       }
-      ::poll(fds.data(), fds.size(), -1);
+      ::poll(fds.data(), fds.size(), milliseconds_until(due));
       const std::lock_guard lock(mutex_);
       auto pair = pairs_.begin();
       for (std::size_t i = 2; i + 1 < fds.size(); i += 2, ++pair) {
@@ -275,6 +383,7 @@ class Proxy {
         };
         look(fds[i], to_server);
         look(fds[i + 1], to_client);
+        if (std::chrono::steady_clock::now() >= pair->due) deliver_late(*pair);
       }
       if (fds[1].revents != 0) accept_one();
     }
@@ -284,9 +393,13 @@ class Proxy {
   int bell_ = -1;
   int port_ = 0;
   std::mutex mutex_;
+  Reach reach_;
+  std::string server_host_;
   int server_port_;
   std::list<Pair> pairs_;  // only `run` adds and removes
   std::array<Rules, 2> rules_{};
+  Weather weather_{};
+  std::mt19937_64 random_{};
   bool stop_ = false;
   std::atomic<int> faults_ = 0;
   std::atomic<int> connections_ = 0;

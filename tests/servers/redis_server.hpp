@@ -16,8 +16,10 @@ namespace interlock::servers {
 
 class RedisServer {
  public:
-  explicit RedisServer(std::vector<std::string> options = {}, std::string program = "redis-server")
-      : options_(std::move(options)), program_(std::move(program)) {
+  /// `under`: a program to run it under.
+  explicit RedisServer(std::vector<std::string> options = {}, std::string program = "redis-server",
+                       std::vector<std::string> under = {})
+      : options_(std::move(options)), program_(std::move(program)), under_(std::move(under)) {
     start();
   }
 
@@ -32,7 +34,8 @@ class RedisServer {
   std::string cli(std::vector<std::string> words) const {
     const auto output = (directory_.path() / "cli").string();
     std::filesystem::remove(output);
-    words.insert(words.begin(), {"redis-cli", "-p", std::to_string(port_)});
+    // A server that is stopped would never answer.
+    words.insert(words.begin(), {"timeout", "20", "redis-cli", "-p", std::to_string(port_)});
     (void)run(std::move(words), output);
     std::ifstream file(output);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -74,6 +77,7 @@ class RedisServer {
       } else {
         words.push_back(write_sentinel_file());
       }
+      words.insert(words.begin(), under_.begin(), under_.end());
       process_.emplace(std::move(words), log);
       if (testing_support::eventually([&] { return process_->over() || listens(port_); }) &&
           !process_->over()) {
@@ -85,6 +89,16 @@ class RedisServer {
   void restart() {
     stop(SIGTERM);
     start();
+  }
+  /// A setting, from now on and also after the next start.
+  void set(const std::string& name, const std::string& value) {
+    options_.insert(options_.end(), {"--" + name, value});
+    cli({"CONFIG", "SET", name, value});
+  }
+  /// What it would find at its next start. It has to be stopped.
+  void remove_data() const {
+    for (const auto* name : {"appendonlydir", "dump.rdb"})
+      std::filesystem::remove_all(directory_.path() / name);
   }
 
  private:
@@ -100,6 +114,7 @@ class RedisServer {
   TemporaryDirectory directory_;
   std::vector<std::string> options_;
   std::string program_;
+  std::vector<std::string> under_;
   int port_ = 0;
   std::optional<Process> process_;
 };
@@ -107,14 +122,17 @@ class RedisServer {
 /// A server that wants TLS, and a client's certificate.
 class TlsRedisServer {
  public:
-  TlsRedisServer() {
+  explicit TlsRedisServer(std::vector<std::string> options = {}) {
     tls_port_ = free_port();
-    server_ = std::make_unique<RedisServer>(std::vector<std::string>{
-        "--tls-port", std::to_string(tls_port_), "--tls-cert-file", file("server.crt"),
-        "--tls-key-file", file("server.key"), "--tls-ca-cert-file", file("ca.crt")});
+    options.insert(options.end(),
+                   {"--tls-port", std::to_string(tls_port_), "--tls-cert-file", file("server.crt"),
+                    "--tls-key-file", file("server.key"), "--tls-ca-cert-file", file("ca.crt")});
+    server_ = std::make_unique<RedisServer>(std::move(options));
   }
-  [[nodiscard]] std::string url() const {
-    return "rediss://localhost:" + std::to_string(tls_port_) + "?ca=" + file("ca.crt") +
+  [[nodiscard]] std::string url() const { return url(tls_port_); }
+  /// Through a proxy that listens there.
+  [[nodiscard]] std::string url(int port) const {
+    return "rediss://localhost:" + std::to_string(port) + "?ca=" + file("ca.crt") +
            "&cert=" + file("client.crt") + "&key=" + file("client.key");
   }
   [[nodiscard]] int tls_port() const noexcept { return tls_port_; }

@@ -1,11 +1,14 @@
 #include "backends/redis/address.hpp"
 
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <new>
 
 #include "core/hosts.hpp"
 #include "core/option_file.hpp"
@@ -40,9 +43,33 @@ std::string tls_problem() {
 // A key with a passphrase is refused, instead of asking for that at the terminal.
 int no_passphrase(char* /*to*/, int /*size*/, int /*writing*/, void* /*ours*/) { return -1; }
 
+// OpenSSL's own way is write(), and that ends the program by SIGPIPE when the server has hung up.
+int write_to_socket(BIO* stream, const char* from, int size) {
+  int fd = -1;
+  BIO_get_fd(stream, &fd);
+  BIO_clear_retry_flags(stream);
+  const auto put = ::send(fd, from, static_cast<std::size_t>(size), MSG_NOSIGNAL);
+  if (put < 0 && BIO_sock_should_retry(-1) == 1) BIO_set_retry_write(stream);
+  return static_cast<int>(put);
+}
+
+/// OpenSSL's sockets, but for that.
+std::shared_ptr<BIO_METHOD> sockets_without_sigpipe() {
+  const auto* plain = BIO_s_socket();
+  std::shared_ptr<BIO_METHOD> made(BIO_meth_new(BIO_TYPE_SOCKET, "socket"), BIO_meth_free);
+  if (!made) throw std::bad_alloc();
+  BIO_meth_set_write(made.get(), write_to_socket);
+  BIO_meth_set_read(made.get(), BIO_meth_get_read(plain));
+  BIO_meth_set_ctrl(made.get(), BIO_meth_get_ctrl(plain));
+  BIO_meth_set_create(made.get(), BIO_meth_get_create(plain));
+  BIO_meth_set_destroy(made.get(), BIO_meth_get_destroy(plain));
+  return made;
+}
+
 }  // namespace
 
-Tls::Tls(const Files& files) : context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free) {
+Tls::Tls(const Files& files)
+    : context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free), stream_(sockets_without_sigpipe()) {
   const auto check = [](bool good, const std::string& what) {
     if (!good) throw Error(Errc::invalid, "TLS: " + what + tls_problem());
   };

@@ -8,6 +8,7 @@
 
 #include "interlock/backend.hpp"
 
+struct bio_method_st;
 struct ssl_ctx_st;
 
 namespace interlock::redis {
@@ -23,9 +24,12 @@ class Tls {
   /// Throws Error (invalid) that names the file.
   explicit Tls(const Files& files);
   [[nodiscard]] ssl_ctx_st* context() const noexcept { return context_.get(); }
+  /// How connections read and write their sockets: without SIGPIPE.
+  [[nodiscard]] const bio_method_st* stream() const noexcept { return stream_.get(); }
 
  private:
   std::shared_ptr<ssl_ctx_st> context_;
+  std::shared_ptr<bio_method_st> stream_;
 };
 
 struct Endpoint {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -108,7 +109,9 @@ void Socket::begin() {
     SSL_set_tlsext_host_name(tls_.get(), host.c_str());
     SSL_set1_host(tls_.get(), host.c_str());
   }
-  SSL_set_fd(tls_.get(), fd_);
+  BIO* stream = BIO_new(access_.tls->stream());
+  BIO_set_fd(stream, fd_, BIO_NOCLOSE);
+  SSL_set_bio(tls_.get(), stream, stream);
 }
 
 Socket::~Socket() {

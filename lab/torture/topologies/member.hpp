@@ -1,0 +1,91 @@
+// Servers as faults handle them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "torture/topology.hpp"
+
+namespace torture {
+
+/// One server, or one member of several. Faults may overlap: it runs again when the last one that took it down has healed.
+class Member {
+ public:
+  struct Handling {
+    std::function<void()> kill{};
+    std::function<void()> start{};
+    std::function<void(int signal)> signal{};
+    /// Until it serves; empty if `start` does that.
+    std::function<void()> wait = [] {};
+  };
+  Member(std::string name, Handling handling)
+      : name_(std::move(name)), handling_(std::move(handling)) {}
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] bool is_up() const noexcept { return down_ == 0; }
+
+  void take_down();
+  void bring_back();
+  void wait() const;
+  void freeze();
+  void thaw();
+  /// Does this while it runs, even if it is stopped: nothing that a fault changes may stay when it heals.
+  void awake(const std::function<void()>& what);
+  /// Throws if a fault keeps it from answering.
+  void check_answers() const;
+  /// Down and up again, with this in between. Nothing if another fault has taken it down.
+  void restart(const std::function<void()>& between = [] {});
+
+ private:
+  std::string name_;
+  Handling handling_;
+  int down_ = 0;
+  int frozen_ = 0;
+};
+
+using Members = std::vector<Member*>;
+
+/// What a fault is, besides what it does.
+struct Nature {
+  std::string name{};
+  bool voids = false;
+  bool disturbs = true;
+};
+
+/// A fault of one of several things, chosen by the seed each time it begins.
+template <class T>
+Fault one_of(Nature nature, std::vector<T*> all, std::function<void(T&, Random&)> begin,
+             std::function<void(T&)> heal) {
+  auto chosen = std::make_shared<T*>(nullptr);
+  return {.name = std::move(nature.name),
+          .voids = nature.voids,
+          .disturbs = nature.disturbs,
+          .begin =
+              [all = std::move(all), begin = std::move(begin), chosen](Random& random) {
+                *chosen = all.at(random() % all.size());
+                begin(**chosen, random);
+                return (*chosen)->name();
+              },
+          .heal =
+              [heal = std::move(heal), chosen] {
+                if (*chosen != nullptr) heal(**chosen);
+                *chosen = nullptr;
+              }};
+}
+
+/// A fault of everything there is. `heal` may be empty: then it is over as soon as it has begun.
+Fault of_all(Nature nature, std::function<void(Random&)> begin, std::function<void()> heal = {});
+
+Fault killed(Nature nature, const Members& members);
+/// All but so many of them are down at the same time.
+Fault killed_but(Nature nature, const Members& members, std::size_t left);
+Fault frozen(Nature nature, const Members& members);
+Fault restarted(Nature nature, const Members& members,
+                const std::function<void(Member&)>& between = {});
+/// As many busy processes as there are processors, and one more.
+Fault busy_processors();
+
+void append(std::vector<Fault>& to, std::vector<Fault> more);
+
+}  // namespace torture
