@@ -2,10 +2,9 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include <iostream>
-
 #include "command.hpp"
 #include "show.hpp"
+#include "standard_error.hpp"
 #include "store_view.hpp"
 #include "terminal.hpp"
 
@@ -14,7 +13,8 @@ namespace cli {
 namespace {
 
 bool confirmed(const std::string& name) {
-  std::cerr << "Break " << printable(name) << "? [y/N] " << std::flush;
+  // A question that nobody could see has no answer: what is typed then was meant for something else.
+  if (!write_error("Break " + printable(name) + "? [y/N] ")) return false;
   const auto answer = line_of_stdin(1024);
   return answer == "y" || answer == "Y" || answer == "yes";
 }

@@ -8,6 +8,7 @@
 
 #include "command.hpp"
 #include "interlock/backend.hpp"
+#include "interlock/mutex.hpp"
 #include "show.hpp"
 #include "store_view.hpp"
 #include "terminal.hpp"
@@ -69,12 +70,22 @@ nlohmann::ordered_json to_json(const Common& common, const std::vector<Setting>&
 
 // A directory that can be read answers, and yet nothing can be locked there.
 void check_writable(const std::string& store, const interlock::Url& url) {
-  if (url.scheme != "file" || ::access(url.path.c_str(), W_OK) == 0) return;
+  if (::access(url.path.c_str(), W_OK) == 0) return;
   throw interlock::Error(
       interlock::Errc::refused,
       "can't write to the directory " + url.path + ": " + std::generic_category().message(errno) +
           ", so nothing can be locked there; name a directory where you may write",
       {.resource = {}, .node = store, .maybe_held = false});
+}
+
+// Of a server, the rights to look may be there and those to lock may not. Only a lock can tell: on a name that nobody uses,
+// and where another check has it just now, the answer is as good.
+void check_lockable(const interlock::Client& client) {
+  const interlock::Mutex mutex(client, "interlock config --check",
+                               {.ttl = std::chrono::seconds(5),
+                                .label = "interlock config --check",
+                                .retry = interlock::Retry::none()});
+  if (auto lease = mutex.try_acquire()) (void)lease->release();
 }
 
 }  // namespace
@@ -88,7 +99,8 @@ int config(const Arguments& arguments) {
       "line, the settings file, the environment, or nowhere (default).",
       "  interlock config\n  interlock config --check\n"
       "  interlock --config /etc/app/interlock.json config --json\n");
-  parser.add_flag("--check", check, "Also ask the store; exit status 69 if it can't be reached");
+  parser.add_flag("--check", check,
+                  "Also ask the store; exit status 69 if nothing can be locked there");
   parser.add_json(json);
   parser.read(arguments);
   const auto settings = in_force(parser.common);
@@ -105,9 +117,17 @@ int config(const Arguments& arguments) {
               " does not exist yet; the first lock makes its directory";
     } else {
       const auto client = open_store(parser.common);
-      (void)client.inspect({.resources = {"interlock"}});
-      check_writable(client.traits().where, interlock::Url::parse(store_url(parser.common)));
+      const auto url = interlock::Url::parse(store_url(parser.common));
+      const auto seen = client.inspect({.resources = {"interlock"}});
       found = "the store " + client.traits().where + " answers";
+      if (!seen.made) {
+        if (seen.unmakeable) throw interlock::Error(*seen.unmakeable);
+        found += "; it has no schema yet, and the first lock makes it";
+      } else if (url.scheme == "file") {
+        check_writable(client.traits().where, url);
+      } else {
+        check_lockable(client);
+      }
     }
     object["reachable"] = true;
     if (!json) std::cout << '\n' << printable(found) << '\n';

@@ -35,8 +35,9 @@ std::vector<Deadlock> look_twice(StoreView& store) {
 std::string with_actor(const interlock::Who& who) { return describe(who) + " as " + who.actor; }
 
 nlohmann::ordered_json to_json(const interlock::Who& who, const interlock::Owner& owner) {
-  return {{"label", who.label}, {"identity", who.identity}, {"actor", who.actor},
-          {"host", who.host},   {"pid", who.pid},           {"owner", owner.brief()}};
+  return {{"pid", who.pid},           {"who", label_or_process(who)},
+          {"identity", who.identity}, {"actor", who.actor},
+          {"host", who.host},         {"owner", owner.brief()}};
 }
 
 nlohmann::ordered_json to_json(const Deadlock& deadlock) {

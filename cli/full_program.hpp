@@ -18,8 +18,6 @@ void check_settings_file(const Common& common);
 /// asks for. The full program throws Error (invalid) for a store that no program has.
 void check_program(const Common& common);
 
-/// What the command was called with.
-std::vector<std::string> arguments_of(int argc, char** argv);
 /// Goes on as the full program with these arguments. `argv` is what ps(1) shows of them. Throws Failure if the
 /// full program can't be started.
 [[noreturn]] void become_full_program(char** argv, const std::vector<std::string>& arguments);

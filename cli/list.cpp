@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "interlock/multi_lock.hpp"
 #include "show.hpp"
+#include "standard_error.hpp"
 #include "store_view.hpp"
 #include "terminal.hpp"
 
@@ -88,9 +89,9 @@ int list(const Arguments& arguments) {
   for (const auto& line : lines) std::cout << line << '\n';
   // A script gets an empty stdout, and a job without a terminal no mail.
   if (lines.empty() && ::isatty(STDERR_FILENO) == 1) {
-    std::cerr << "nothing "
-              << (prefix.empty() ? "" : "that begins with '" + printable(prefix.front()) + "' ")
-              << "is held in " << printable(store.traits().where) << '\n';
+    write_error("nothing " +
+                (prefix.empty() ? "" : "that begins with '" + printable(prefix.front()) + "' ") +
+                "is held in " + printable(store.traits().where) + "\n");
   }
   return kOk;
 }

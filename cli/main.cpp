@@ -10,6 +10,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "full_program.hpp"
 #include "interlock/config.hpp"
@@ -146,7 +147,8 @@ int interlock_main(std::vector<std::string> words) {
   std::string unknown;  // the first option that not every command has
   while (at < words.size() && words[at].starts_with("-") && words[at] != "--") {
     if (words[at] == "--version") {
-      std::cout << "interlock " << INTERLOCK_VERSION << '\n';
+      std::cout << "interlock " << INTERLOCK_VERSION << '\n'
+                << "formats: " << INTERLOCK_FORMATS << '\n';
       return cli::kOk;
     }
     if (unknown.empty() && !is_common(words[at])) unknown = words[at];

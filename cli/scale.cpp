@@ -11,6 +11,7 @@
 #include "show.hpp"
 #include "simulate.hpp"
 #include "simulate/report.hpp"
+#include "standard_error.hpp"
 
 namespace cli {
 
@@ -145,7 +146,7 @@ std::vector<scale::Checked> check(const std::string& url, const scale::Store& st
 scale::Measured measure(const std::string& url, const std::string& set_by, bool quietly) {
   try {
     return scale::measure(url, [&](const std::string& what) {
-      if (!quietly) std::cerr << "measuring: " << what << '\n';
+      if (!quietly) write_error("measuring: " + what + "\n");
     });
   } catch (const interlock::Error&) {
     throw;

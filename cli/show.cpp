@@ -69,30 +69,48 @@ std::vector<std::string> table_with(const interlock::Snapshot& snapshot, bool al
   return align(rows);
 }
 
-nlohmann::ordered_json to_json(const Entry& entry) {
+// When a record ends by this machine's wall clock, in unix seconds. Rounded up, so that no live record looks expired.
+std::int64_t unix_end(Duration remaining) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto whole = std::chrono::floor<std::chrono::seconds>(now);
+  // Whole seconds apart from the rest: a remaining time of centuries does not fit beside the present one in nanoseconds.
+  const auto left = std::chrono::floor<std::chrono::seconds>(remaining);
+  const auto rest = std::chrono::ceil<std::chrono::seconds>((now - whole) + (remaining - left));
+  return (whole + left + rest).count();
+}
+
+nlohmann::ordered_json to_json(const std::string& resource, const Entry& entry) {
   using std::chrono::duration_cast;
   using std::chrono::milliseconds;
-  return {
-      {"owner", entry.owner.brief()},
-      {"mode", interlock::to_string(entry.mode)},
-      {"slots", entry.slots},
-      {"ancestor", entry.ancestor},
-      {"label", entry.who.label},
-      {"owner_id", entry.who.owner_id},
-      {"identity", entry.who.identity},
-      {"actor", entry.who.actor},
-      {"host", entry.who.host},
-      {"pid", entry.who.pid},
-      {"priority", entry.priority},
-      {"age_ms", duration_cast<milliseconds>(entry.age).count()},
-      {"remaining_ms", entry.remaining == Duration::max()
-                           ? nlohmann::json()
-                           : nlohmann::json(duration_cast<milliseconds>(entry.remaining).count())}};
+  nlohmann::ordered_json json{{"res", resource},
+                              {"exp", nullptr},
+                              {"pid", entry.who.pid},
+                              {"who", label_or_process(entry.who)},
+                              {"owner_id", entry.who.owner_id},
+                              {"identity", entry.who.identity},
+                              {"actor", entry.who.actor},
+                              {"host", entry.who.host},
+                              {"owner", entry.owner.brief()},
+                              {"mode", interlock::to_string(entry.mode)},
+                              {"slots", entry.slots},
+                              {"ancestor", entry.ancestor},
+                              {"priority", entry.priority},
+                              {"age_ms", duration_cast<milliseconds>(entry.age).count()},
+                              {"remaining_ms", nullptr}};
+  if (entry.remaining != Duration::max()) {
+    json["exp"] = unix_end(entry.remaining);
+    json["remaining_ms"] = duration_cast<milliseconds>(entry.remaining).count();
+  }
+  return json;
 }
 
 }  // namespace
 
 std::string describe(const interlock::Who& who) { return describe_within(who, 0); }
+
+std::string label_or_process(const interlock::Who& who) {
+  return who.label.empty() ? describe(who) : who.label;
+}
 
 std::string for_people(Duration duration) {
   using std::chrono::seconds;
@@ -137,17 +155,17 @@ nlohmann::ordered_json to_json(const interlock::Snapshot& snapshot, const std::s
   for (const auto& state : snapshot.resources) {
     auto holders = nlohmann::ordered_json::array();
     for (const auto& entry : state.holders) {
-      auto holder = to_json(entry);
+      auto holder = to_json(state.resource, entry);
       holder["fence"] = entry.fence.value;
       holders.push_back(std::move(holder));
     }
     auto waiters = nlohmann::ordered_json::array();
     for (const auto& entry : state.waiters) {
-      auto waiter = to_json(entry);
+      auto waiter = to_json(state.resource, entry);
       waiter["place"] = waiters.size() + 1;
       waiters.push_back(std::move(waiter));
     }
-    resources.push_back({{"resource", state.resource},
+    resources.push_back({{"res", state.resource},
                          {"capacity", state.capacity},
                          {"holders", std::move(holders)},
                          {"waiters", std::move(waiters)}});

@@ -14,6 +14,8 @@ inline constexpr int kAnyWidth = 1 << 20;
 
 /// "host:123 (label)".
 std::string describe(const interlock::Who& who);
+/// "label"; without a label, "host:123".
+std::string label_or_process(const interlock::Who& who);
 
 /// Whole seconds from a second on: nobody needs "2m10.483s".
 std::string for_people(interlock::Duration duration);

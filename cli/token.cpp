@@ -41,7 +41,7 @@ std::string read_token(const std::vector<std::string>& given) {
 nlohmann::ordered_json details(const interlock::Lease& lease, bool fences) {
   nlohmann::ordered_json json{
       {"token", ""},
-      {"resource", lease.resource()},
+      {"res", lease.resource()},
       {"resources", lease.resources()},
       {"owner", lease.owner().brief()},
       {"fence", nullptr},
@@ -64,7 +64,7 @@ int hand_over(const interlock::Client& client, interlock::Lease lease, bool as_j
   }
   if (std::cout) return kOk;
   client.adopt(token, false).release();
-  complain(json["resource"].get<std::string>() +
+  complain(json["res"].get<std::string>() +
            ": the token could not be printed, so the lock was released");
   return kIo;
 }

@@ -160,7 +160,7 @@ nlohmann::ordered_json to_json(const Frame& frame, const std::string& store) {
   };
   auto locks = nlohmann::ordered_json::array();
   for (const auto& line : frame.lines) {
-    locks.push_back({{"resource", line.name},
+    locks.push_back({{"res", line.name},
                      {"waiting", line.waiting},
                      {"longest_wait_ms", milliseconds(line.longest_wait)},
                      {"held", line.held},

@@ -1,4 +1,4 @@
-# What a stranger gets: headers, static libraries, a CMake package, interlock.pc, the command with
+# What a stranger gets: headers, static libraries, a CMake package, interlock.pc, the examples, the command with
 # its man page and completions.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -64,6 +64,10 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
 configure_file(cmake/interlock.pc.in generated/interlock.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/generated/interlock.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
+        PATTERN *.sh PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+                                 WORLD_READ WORLD_EXECUTE)
 
 if(TARGET interlock_cli)
   install(TARGETS interlock_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -13,8 +13,10 @@ function(interlock_add_stores)
   endforeach()
 endfunction()
 
-# interlock_add_store(NAME <name> [DECORATOR] [HEADERS <targets>] [PKGCONFIG <modules>])
+# interlock_add_store(NAME <name> [FORMAT <number>] [DECORATOR] [HEADERS <targets>] [PKGCONFIG <modules>])
 #
+#   FORMAT     the number of its records' format, which `interlock --version` tells without loading the store. It
+#              stands in the store's code, too, and the store does not compile if the two differ (INTERLOCK_FORMAT)
 #   DECORATOR  wraps another store, so no URL opens it and the registry leaves it out
 #   HEADERS    header-only targets that compile the store; users of the package never see them
 #   PKGCONFIG  libraries to link; the store's component of the installed package asks for them, too
@@ -22,7 +24,7 @@ endfunction()
 # Makes interlock_<name>, alias interlock::<name>, from all *.cpp next to the calling file. A program that links
 # the store can open its URLs.
 function(interlock_add_store)
-  cmake_parse_arguments(STORE "DECORATOR" "NAME" "HEADERS;PKGCONFIG" ${ARGN})
+  cmake_parse_arguments(STORE "DECORATOR" "NAME;FORMAT" "HEADERS;PKGCONFIG" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   if(NOT sources)
     return()
@@ -35,6 +37,10 @@ function(interlock_add_store)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${header_target}>)
   endforeach()
   interlock_needs(${STORE_NAME} ${STORE_PKGCONFIG})
+  if(STORE_FORMAT)
+    target_compile_definitions(${target} PRIVATE INTERLOCK_FORMAT=${STORE_FORMAT})
+    set_property(GLOBAL APPEND PROPERTY INTERLOCK_FORMATS "${STORE_NAME} ${STORE_FORMAT}")
+  endif()
 
   set_property(GLOBAL APPEND PROPERTY INTERLOCK_STORES ${STORE_NAME})
   if(NOT STORE_DECORATOR)

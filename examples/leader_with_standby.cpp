@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <condition_variable>
 #include <csignal>
 #include <cstdint>
 #include <iostream>
+#include <mutex>
 #include <set>
 #include <string>
 
@@ -25,11 +27,7 @@ struct Report {
 
 // One process of the service. It ends in order when it gets SIGTERM.
 int serve(const std::string& url, const std::string& cluster, int reports) {
-  sigset_t terminate;
-  sigemptyset(&terminate);
-  sigaddset(&terminate, SIGTERM);
-  sigprocmask(SIG_BLOCK, &terminate, nullptr);
-
+  const interlock::Termination termination;
   interlock::LeaderElection election(
       interlock::connect(url), cluster,
       {.ttl = 3s,
@@ -41,8 +39,9 @@ int serve(const std::string& url, const std::string& cluster, int reports) {
            },
        .on_loss = [](const std::string&) { /* and here it ends */ }});
   election.start();
-  int signal = 0;
-  sigwait(&terminate, &signal);
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any().wait(lock, termination.token(), [] { return false; });
   return 0;
 }
 

@@ -37,9 +37,9 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Looks and acquires: each is refused, with all of these words. An acquire's error names the lock.
+/// Looks and acquires, also of readers: each is refused, with all of these words. An acquire's error names the lock.
 inline void expect_format_refused(const std::string& url, const std::string& name,
-                                  const std::vector<std::string>& words) {
+                                  const std::vector<std::string>& words, bool has_slots = true) {
   const auto expect = [&](auto use, const std::string& named = {}) {
     try {
       use(connect(url));
@@ -59,6 +59,13 @@ inline void expect_format_refused(const std::string& url, const std::string& nam
         (void)Mutex(client, name).try_acquire_for(std::chrono::seconds(2));
       },
       name);
+  expect([&](const Client& client) { (void)RwLock(client, name).try_read(); }, name);
+  expect(
+      [&](const Client& client) {
+        (void)RwLock(client, name).try_read_for(std::chrono::seconds(2));
+      },
+      name);
+  if (!has_slots) return;
   expect([&](const Client& client) { (void)Semaphore(client, name, 2).try_acquire(); }, name);
 }
 

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <thread>
 
+#include "arguments.hpp"
 #include "command.hpp"
 #include "simulate/worker.hpp"
 
@@ -44,18 +45,25 @@ Crew::~Crew() {
 
 void Crew::start(std::uint32_t process) {
   auto& member = members_[process];
-  std::vector<std::string> words{"interlock", "simulate", to_string(arena_.plan().kind)};
-  words.insert(words.end(), words_.begin(), words_.end());
-  words.push_back("--member=" + std::to_string(arena_.fd()) + ":" + std::to_string(process) + ":" +
-                  std::to_string(member.life++));
+  // What others may see of its arguments. The store's URL may have a password.
+  std::vector<std::string> shown{"interlock", "simulate", to_string(arena_.plan().kind),
+                                 "--member=" + std::to_string(arena_.fd()) + ":" +
+                                     std::to_string(process) + ":" + std::to_string(member.life++)};
+  std::vector<std::string> arguments(shown.begin() + 1, shown.end());
+  arguments.insert(arguments.end(), words_.begin(), words_.end());
+  const auto file = file_of(arguments);
+  auto variable = std::string(kArgumentsVariable) + "=" + std::to_string(file.get());
+  std::vector<char*> variables{variable.data()};
+  for (char** one = environ; *one != nullptr; ++one) variables.push_back(*one);
+  variables.push_back(nullptr);
   std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (auto& word : words) argv.push_back(word.data());
+  for (auto& word : shown) argv.push_back(word.data());
   argv.push_back(nullptr);
   Files files;
   files.keep(arena_.fd());
-  const int error =
-      ::posix_spawn(&member.pid, "/proc/self/exe", files.get(), nullptr, argv.data(), environ);
+  files.keep(file.get());
+  const int error = ::posix_spawn(&member.pid, "/proc/self/exe", files.get(), nullptr, argv.data(),
+                                  variables.data());
   if (error != 0) {
     member.pid = 0;
     throw Failure(kSystem,

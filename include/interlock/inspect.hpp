@@ -40,6 +40,9 @@ struct ResourceState {
 struct Snapshot {
   std::vector<ResourceState> resources{};  ///< only those held or waited for, sorted by name
   std::optional<Error> why{};              ///< set if the store could not be read
+  /// False: the first lock has to make something in the store, such as PostgreSQL's schema. Nothing is held then.
+  bool made = true;
+  std::optional<Error> unmakeable{};  ///< why this client can't make it
 };
 
 }  // namespace interlock

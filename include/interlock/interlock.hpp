@@ -22,4 +22,5 @@
 #include "interlock/single_flight.hpp"
 #include "interlock/stores.hpp"
 #include "interlock/task_queue.hpp"
+#include "interlock/termination.hpp"
 #include "interlock/with_lock.hpp"

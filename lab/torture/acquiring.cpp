@@ -138,7 +138,8 @@ std::string Hand::ask(const Wish& wish, Json more) {
                {"ttl", wish.options.ttl.count()},
                {"priority", wish.options.priority},
                {"identity", wish.options.identity},
-               {"hierarchy", wish.options.hierarchy}});
+               {"hierarchy", wish.options.hierarchy},
+               {"renew", wish.options.renew}});
   worker_.log.add("ask", std::move(more));
   return op;
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <map>
@@ -87,9 +88,11 @@ void Crew::start(std::size_t number) {
   const auto errors = (plan_.directory / "workers.txt").string();
   ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(),
                                      O_WRONLY | O_CREAT | O_APPEND, 0600);
-  std::string program = "torture";
-  std::string word = "worker";
-  std::array<char*, 3> argv{program.data(), word.data(), nullptr};
+  auto words = worker_.self;
+  words.emplace_back("worker");
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
   const int failed =
       ::posix_spawn(&member.pid, "/proc/self/exe", &files, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&files);
@@ -179,7 +182,10 @@ std::vector<pid_t> Crew::commands() {
   std::vector<pid_t> found;
   const auto all = all_processes();
   for (const auto& [pid, process] : all) {
-    if (process.program == "interlock" && !touched_.contains(pid) &&
+    const bool worker =
+        std::any_of(members_.begin(), members_.end(),
+                    [&, id = pid](const Member& member) { return member.pid == id; });
+    if (process.program == "interlock" && !worker && pid != ::getpid() && !touched_.contains(pid) &&
         !touched_.contains(process.parent) && descends(all, pid, ::getpid()))
       found.push_back(pid);
   }

@@ -19,6 +19,7 @@ struct RoundPlan {
   std::filesystem::path directory{};                     ///< of the history; empty at first
   std::filesystem::path command{};                       ///< the interlock command
   std::string prefix{};                                  ///< of all names
+  std::vector<std::string> self{"torture"};              ///< see WorkerPlan
 };
 
 /// A fault of the round, and when.

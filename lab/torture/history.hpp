@@ -9,7 +9,7 @@
 //
 //   from workers
 //     start     {pid}                                   the process runs and is connected
-//     ask       {op, hand, verb, via, parts, form, limit, tries, ttl, priority, identity, hierarchy, lease}
+//     ask       {op, hand, verb, via, parts, form, limit, ttl, renew, priority, identity, hierarchy, lease}
 //                                                       about to call. `verb`: acquire, or what is done with a lease: extend,
 //                                                       release, partial, downgrade, upgrade, upgrade_for, detach, adopt, tie, break.
 //                                                       `via`: call, callback, coroutine, std, command, recipe. `form`, of acquire:

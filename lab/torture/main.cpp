@@ -1,80 +1,156 @@
 // torture: tries hard to break the locks of every store, and says with a seed how to try it again.
 #include <CLI/CLI.hpp>
 
-#include <stdlib.h>
+#include <unistd.h>
 
-#include <chrono>
-#include <cstdio>
+#include <algorithm>
+#include <exception>
 #include <filesystem>
-#include <random>
+#include <fstream>
+#include <iostream>
 #include <string>
 #include <vector>
 
 #include "director.hpp"
+#include "known.hpp"
+#include "report.hpp"
 #include "topology.hpp"
 #include "worker.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
+using torture::RoundResult;
 namespace fs = std::filesystem;
-
-fs::path program_directory() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
 struct Options {
   std::vector<std::string> stores{};
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 1;
   double minutes = 0;
   double seconds = 15;
   int processes = 3;
   int hands = 3;
+  int repeats = 0;
   std::string keep{};
+  std::string known{};
+  bool json = false;
 };
 
-int run(const Options& options) {
-  const auto until = interlock::BootClock::now() +
-                     std::chrono::duration_cast<interlock::Duration>(
-                         std::chrono::duration<double, std::ratio<60>>(options.minutes));
-  auto seed = options.seed;
-  do {
-    for (const auto& kind : torture::topologies()) {
-      if (!options.stores.empty() && std::find(options.stores.begin(), options.stores.end(),
-                                               kind.name) == options.stores.end())
-        continue;
-      const fs::path directory = fs::path(options.keep) / (kind.name + "-" + std::to_string(seed));
-      fs::create_directories(directory);
-      const auto topology = kind.make();
-      torture::hold_round(*topology, {.topology = kind.name,
-                                      .seed = seed,
-                                      .processes = options.processes,
-                                      .hands = options.hands,
-                                      .lasts = std::chrono::duration_cast<interlock::Duration>(
-                                          std::chrono::duration<double>(options.seconds)),
-                                      .directory = directory,
-                                      .command = program_directory().parent_path() / "interlock",
-                                      .prefix = "torture-"});
+interlock::Duration to_duration(double seconds) {
+  return std::chrono::duration_cast<interlock::Duration>(std::chrono::duration<double>(seconds));
+}
+
+class Session {
+ public:
+  explicit Session(Options options)
+      : options_(std::move(options)), known_(torture::read_known(options_.known)) {}
+
+  int run() {
+    const auto until = interlock::BootClock::now() + to_duration(options_.minutes * 60);
+    auto seed = options_.seed;
+    do {
+      for (const auto& kind : torture::topologies()) {
+        if (!is_wanted(kind.name)) continue;
+        rounds_.push_back(hold(kind, seed, ""));
+        auto& round = rounds_.back();
+        torture::print_progress(std::cerr, round);
+        if (round.violations() == 0) {
+          fs::remove_all(round.directory);
+        } else if (!torture::only_known(round, known_)) {
+          failed_ = true;
+          repeat(kind, round);
+        }
+      }
+      ++seed;
+    } while (interlock::BootClock::now() < until);
+    if (options_.json) {
+      std::cout << to_json(rounds_).dump(2) << '\n';
+    } else {
+      torture::print(std::cout, rounds_);
     }
-    ++seed;
-  } while (interlock::BootClock::now() < until);
-  return 0;
+    return failed_ ? 1 : 0;
+  }
+
+ private:
+  [[nodiscard]] bool is_wanted(const std::string& name) const {
+    return options_.stores.empty() ||
+           std::find(options_.stores.begin(), options_.stores.end(), name) != options_.stores.end();
+  }
+
+  RoundResult hold(const torture::TopologyKind& kind, std::uint64_t seed,
+                   const std::string& repeat) {
+    const auto directory =
+        fs::path(options_.keep) / (kind.name + "-" + std::to_string(seed) + repeat);
+    fs::remove_all(directory);
+    fs::create_directories(directory);
+    const auto topology = kind.make();
+    torture::RoundPlan plan;
+    plan.topology = kind.name;
+    plan.seed = seed;
+    plan.processes = options_.processes;
+    plan.hands = options_.hands;
+    plan.lasts = to_duration(options_.seconds);
+    plan.directory = directory;
+    plan.command = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "interlock";
+    plan.prefix = "torture-";
+    torture::hold_round(*topology, plan);
+    return torture::judge(directory);
+  }
+
+  void repeat(const torture::TopologyKind& kind, RoundResult& round) {
+    for (int i = 1; i <= options_.repeats; ++i) {
+      const auto again = hold(kind, round.seed, "-again");
+      ++round.repeats;
+      for (const auto& finding : again.findings) {
+        if (!finding.violations.empty()) ++round.came_again[finding.name];
+      }
+      fs::remove_all(again.directory);
+    }
+  }
+
+  Options options_;
+  std::vector<torture::Known> known_;
+  std::vector<RoundResult> rounds_;
+  bool failed_ = false;
+};
+
+void list() {
+  for (const auto& kind : torture::topologies()) std::cout << kind.name << '\n';
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string(argv[1]) == "worker") return torture::run_worker();
-  if (argc > 1 && std::string(argv[1]) == "touch")
-    return torture::run_touch({argv + 2, argv + argc});
-  Options options;
-  CLI::App app("Tries hard to break the locks of every store.");
-  app.add_option("--store", options.stores, "Only this one; may be repeated");
-  app.add_option("--seed", options.seed, "Of the first round");
-  app.add_option("--minutes", options.minutes,
-                 "Round after round for so long; each store once at least");
-  app.add_option("--seconds", options.seconds, "How long faults go on in each round");
-  app.add_option("--processes", options.processes, "Worker processes");
-  app.add_option("--hands", options.hands, "Threads of each");
-  app.add_option("--keep", options.keep, "Where histories are kept")->required();
-  CLI11_PARSE(app, argc, argv);
-  return run(options);
+  try {
+    if (argc > 1 && std::string(argv[1]) == "worker") return torture::run_worker();
+    if (argc > 1 && std::string(argv[1]) == "touch")
+      return torture::run_touch({argv + 2, argv + argc});
+    Options options;
+    CLI::App app(
+        "Tries hard to break the locks of every store, and says with a seed how to try it again.");
+    app.add_option("--store", options.stores, "Only this one; may be repeated (--list shows all)");
+    app.add_option("--seed", options.seed,
+                   "Of the first round of each store; the next ones count on");
+    app.add_option("--minutes", options.minutes,
+                   "Round after round for so long; each store once at least");
+    app.add_option("--seconds", options.seconds, "How long faults go on in a round");
+    app.add_option("--processes", options.processes, "Worker processes");
+    app.add_option("--hands", options.hands, "Threads of each that take locks");
+    app.add_option("--repeats", options.repeats, "How often a round that failed is repeated");
+    app.add_option("--keep", options.keep, "Where histories of failed rounds are kept")->required();
+    app.add_option("--known", options.known, "The table of what is known to be wrong");
+    app.add_flag("--json", options.json, "Print JSON");
+    app.add_flag_callback(
+        "--list",
+        [] {
+          list();
+          throw CLI::Success();
+        },
+        "The stores");
+    CLI11_PARSE(app, argc, argv);
+    return Session(std::move(options)).run();
+  } catch (const std::exception& error) {
+    std::cerr << "torture: " << error.what() << '\n';
+    return 2;
+  }
 }

@@ -174,13 +174,11 @@ void Hand::run_command() {
                                  "2s",
                                  resource,
                                  "--",
-                                 self,
-                                 "touch",
-                                 worker_.plan.directory.string(),
-                                 op,
-                                 resource,
-                                 asked,
-                                 std::to_string(below(1'500))};
+                                 self};
+  words.insert(words.end(), worker_.plan.self.begin() + 1, worker_.plan.self.end());
+  for (const auto& word : {std::string("touch"), worker_.plan.directory.string(), op, resource,
+                           asked, std::to_string(below(1'500))})
+    words.push_back(word);
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

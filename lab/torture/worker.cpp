@@ -70,6 +70,7 @@ void to_json(Json& json, const WorkerPlan& plan) {
           {"hands", plan.hands},
           {"directory", plan.directory.string()},
           {"command", plan.command.string()},
+          {"self", plan.self},
           {"shortest_ttl", plan.shortest_ttl.count()},
           {"across_processes", plan.across_processes}};
 }
@@ -82,6 +83,7 @@ void from_json(const Json& json, WorkerPlan& plan) {
   plan.hands = json.at("hands");
   plan.directory = json.at("directory").get<std::string>();
   plan.command = json.at("command").get<std::string>();
+  plan.self = json.at("self").get<std::vector<std::string>>();
   plan.shortest_ttl = interlock::Duration(json.at("shortest_ttl").get<std::int64_t>());
   plan.across_processes = json.at("across_processes");
 }

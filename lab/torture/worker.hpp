@@ -23,6 +23,8 @@ struct WorkerPlan {
   int hands = 3;  ///< threads that take locks
   std::filesystem::path directory{};
   std::filesystem::path command{};  ///< the interlock command; empty: not used
+  /// How this program is called to be a worker or to touch: its name, and what comes before these words.
+  std::vector<std::string> self{"torture"};
   interlock::Duration shortest_ttl{};
   bool across_processes = true;
 };

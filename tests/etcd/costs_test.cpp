@@ -63,7 +63,7 @@ TEST_F(Costs, ReadersThatAreWokenTogetherAreLetInTogether) {
 }
 
 // One who comes while others read, and nobody waits to write.
-TEST_F(Costs, AReaderAmongReadersReadsNothing) {
+TEST_F(Costs, AReaderAmongReadersReadsOneOfThem) {
   std::vector<Lease> leases;
   for (int i = 0; i < 60; ++i) leases.push_back(RwLock(others_, "r", patient()).read());
   RwLock(counted_, "warm", patient()).read().release();

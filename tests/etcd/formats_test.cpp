@@ -52,5 +52,33 @@ TEST_F(Formats, OthersAreRefusedAndLeftAsTheyAre) {
   }
 }
 
+// When its turn comes, it looks at names alone.
+TEST_F(Formats, AReaderThatWaitedIsRefusedBesideAReaderOfAnother) {
+  write(format_file("etcd-1.txt"));
+  std::string other;
+  for (const auto& line : lines_of(format_file("etcd-1.txt"))) {
+    if (line.starts_with("interlock/shared"))
+      other = replace_all(replace_all(line, R"("interlock":1,)", R"("interlock":2,)"),
+                          "interlock/shared", "interlock/exclusive");
+  }
+  auto waits = std::async(std::launch::async, [&] {
+    return RwLock(connect(url()), "exclusive").try_read_for(kPatience);
+  });
+  ASSERT_TRUE(eventually([&] { return look("exclusive").waiters.size() == 1; }));
+  write(other);
+  servers().ctl({"del", "interlock/exclusive\thx"});
+  try {
+    (void)waits.get();
+    ADD_FAILURE() << "it was granted, or told that it was not";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.errc(), Errc::refused) << error.what();
+    EXPECT_NE(std::string(error.what()).find("format 2"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(eventually([&] {
+    return lines_of(servers().ctl({"get", "--prefix", "--keys-only", "interlock/exclusive"}))
+               .size() <= 2;
+  }));
+}
+
 }  // namespace
 }  // namespace interlock::etcd_tests

@@ -196,5 +196,69 @@ TEST_F(Rights, OfAnOwnerRoleOfItsOwnAreEnough) {
   EXPECT_EQ(servers::PostgresConsole(locks("mallory"))("SELECT 1"), "(nothing)");
 }
 
+struct Checked {
+  int status;
+  std::string said;
+};
+
+// The command's answer to whether this URL is good for locks.
+Checked config_check(const std::string& url) {
+  const TemporaryDirectory directory;
+  const auto output = (directory.path() / "output").string();
+  const int status = servers::run({INTERLOCK_BIN, "--url", url, "config", "--check"}, output);
+  std::ostringstream said;
+  said << std::ifstream(output).rdbuf();
+  return {status, said.str()};
+}
+
+// From no right at all to all that it takes, with the statements of the page.
+TEST_F(Rights, ThatAreMissingAreNamedByConfigCheckWithWhatToDo) {
+  const auto expect = [&](int status, const std::vector<std::string>& words) {
+    for (const std::string mode : {"advisory", "lease"}) {
+      const auto [got, said] = config_check(server().url("app") + "?mode=" + mode);
+      EXPECT_EQ(got, status) << mode << ": " << said;
+      for (const auto& word : words)
+        EXPECT_NE(said.find(word), std::string::npos)
+            << mode << ": no '" << word << "' in " << said;
+      EXPECT_EQ(said.find(" answers") != std::string::npos, status == 0) << mode << ": " << said;
+    }
+  };
+  const std::string grants = "GRANT it: docs/postgres.md (The rights it takes)";
+  sql("REVOKE CONNECT ON DATABASE postgres FROM app");
+  expect(69, {"the role lacks a right: permission denied for database", grants});
+  sql("GRANT CONNECT ON DATABASE postgres TO app");
+  expect(69, {"the role lacks a right: permission denied for schema interlock", grants});
+  ASSERT_EQ(sql(sql_of_the_docs("-- To look")), "");
+  expect(69, {"the role lacks a right: permission denied for table l", grants});
+  ASSERT_EQ(sql(sql_of_the_docs("-- To lock")), "");
+  expect(0, {});
+  EXPECT_EQ(sql("SELECT (SELECT count(*) FROM interlock.locks) + (SELECT count(*) FROM "
+                "interlock.leases)"),
+            "0");
+}
+
+TEST_F(Rights, ToMakeTheSchemaAreAskedForByConfigCheckWhichMakesNone) {
+  const auto there = [&] {
+    return sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'interlock'");
+  };
+  sql("DROP SCHEMA interlock CASCADE");
+  for (const std::string mode : {"?mode=advisory", "?mode=lease"}) {
+    const auto refused = config_check(server().url("app") + mode);
+    EXPECT_EQ(refused.status, 69) << refused.said;
+    for (const auto* word : {"the role app lacks the right to make the schema interlock",
+                             "in the database postgres, so nothing can be locked there",
+                             "`interlock schema --url postgres://` prints the SQL"})
+      EXPECT_NE(refused.said.find(word), std::string::npos) << refused.said;
+    sql("GRANT CREATE ON DATABASE postgres TO app");
+    const auto fine = config_check(server().url("app") + mode);
+    EXPECT_EQ(fine.status, 0) << fine.said;
+    EXPECT_NE(fine.said.find("it has no schema yet, and the first lock makes it"),
+              std::string::npos)
+        << fine.said;
+    EXPECT_EQ(there(), "0");
+    sql("REVOKE CREATE ON DATABASE postgres FROM app");
+  }
+}
+
 }  // namespace
 }  // namespace interlock::postgres_tests

@@ -88,7 +88,7 @@ TEST_F(Schema, WithoutRightsThereIsOneClearError) {
   sql("CREATE ROLE guest LOGIN; REVOKE CREATE ON DATABASE postgres FROM PUBLIC");
   expect_refused(server().url("guest"), "interlock schema");
   { auto made = Mutex(connect(url()), "r").acquire(); }
-  expect_refused(server().url("guest"), "interlock schema");
+  expect_refused(server().url("guest"), "GRANT it: docs/postgres.md");
   // The least that it takes.
   sql("GRANT USAGE ON SCHEMA interlock TO guest;"
       "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA interlock TO guest;"

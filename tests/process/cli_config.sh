@@ -198,6 +198,21 @@ if unshare -rm true 2>/dev/null; then
   contains "$err" "can't make the directory $work/sealed/below: Read-only file system; name a directory where you may write"
 fi
 
+redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" >/dev/null &
+redis=$!
+eventually redis-cli -s "$work/redis.sock" ping >/dev/null 2>&1
+redis-cli -s "$work/redis.sock" ACL SETUSER looker on '>hush' '~*' '&*' +@all -set >/dev/null
+expect 0 "$INTERLOCK" list --url "redis+unix://looker:hush@$work/redis.sock"
+expect 69 "$INTERLOCK" config --check --url "redis+unix://looker:hush@$work/redis.sock"
+contains "$err" "lacks a right for this user, and docs/redis.md has all it needs: +SET"
+expect 69 "$INTERLOCK" config --check --json --url "redis+unix://looker:hush@$work/redis.sock"
+contains "$out" '"reachable":false'
+expect 0 "$INTERLOCK" config --check --url "redis+unix://$work/redis.sock"
+contains "$out" "redis.sock answers"
+same "$(redis-cli -s "$work/redis.sock" --scan | grep -v fence)" ""
+kill -TERM "$redis"
+eventually gone "$redis"
+
 it "names a directory that can't be made, why, and what would do"
 expect 69 "$INTERLOCK" run --url file:///proc/x a -- true
 contains "$err" "can't make the directory /proc/x: No such file or directory; name a directory where you may write"

@@ -67,6 +67,31 @@ eventually grep -q http message
 refute grep -q geheim "/proc/$job/cmdline"
 kill "$job"
 
+it "hides passwords from the words of a simulation's processes, also while they start"
+# The loader of each program waits at this pipe, before the program could hide anything.
+mkfifo gate
+LD_PRELOAD=$work/gate "$INTERLOCK" simulate speed --url "$url" --processes 2 --duration 500ms >simulated 2>&1 &
+job=$!
+: >gate
+full_program() { [[ $(readlink "/proc/$job/exe") != "$(readlink -f "$INTERLOCK")" ]]; }
+eventually full_program
+: >gate
+members() {
+  local pid
+  for pid in $(pgrep -P "$job"); do [[ $(words_of "$pid") == *" --member="* ]] && echo "$pid"; done
+}
+both_start() { (($(members | wc -l) == 2)); }
+eventually both_start
+for pid in $job $(members); do
+  refute grep -q geheim "/proc/$pid/cmdline"
+  contains "$(words_of "$pid")" "simulate speed"
+done
+while alive $job; do : >gate; done &
+opens=$!
+ends $job 0
+kill -KILL "$opens" 2>/dev/null
+contains "$(<simulated)" "No two were where only one may be."
+
 it "hides a token, too"
 token=$("$INTERLOCK" acquire b --url "$url" 2>/dev/null)
 kill -STOP "$redis"  # the server does not answer for now

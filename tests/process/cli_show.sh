@@ -27,7 +27,6 @@ check grep -Eq '^a +waiting 1 +exclusive +.* second$' out
 check grep -Eq '^a +waiting 2 +shared +.* third$' out
 refute grep -q $'\033' out
 
-# row 4.5
 it "list --json has the documented keys"
 expect 0 "$INTERLOCK" list --json
 check python3 - "$out" <<'CHECK'
@@ -35,15 +34,15 @@ import json, sys
 d = json.loads(sys.argv[1])
 assert list(d) == ["store", "resources"] and d["store"].startswith("file:"), d
 (a,) = d["resources"]
-assert list(a) == ["resource", "capacity", "holders", "waiters"] and a["resource"] == "a", a
+assert list(a) == ["res", "capacity", "holders", "waiters"] and a["res"] == "a", a
 (h,) = a["holders"]
-common = {"owner", "mode", "slots", "ancestor", "label", "owner_id", "identity", "actor", "host", "pid", "priority", "age_ms", "remaining_ms"}
+common = {"res", "exp", "pid", "who", "owner_id", "identity", "actor", "host", "owner", "mode", "slots", "ancestor", "priority", "age_ms", "remaining_ms"}
 assert set(h) == common | {"fence"}, h
-assert h["mode"] == "exclusive" and h["label"] == "the nightly run" and h["pid"] > 0 and h["fence"] > 0, h
+assert h["mode"] == "exclusive" and h["who"] == "the nightly run" and h["pid"] > 0 and h["fence"] > 0, h
 assert len(h["owner"]) == 8 and h["age_ms"] >= 0 and 0 < h["remaining_ms"] <= 30000, h
 w = a["waiters"]
 assert all(set(x) == common | {"place"} for x in w), w
-assert [(x["place"], x["label"], x["mode"], x["priority"]) for x in w] == [
+assert [(x["place"], x["who"], x["mode"], x["priority"]) for x in w] == [
     (1, "second", "exclusive", 0), (2, "third", "shared", -1)], w
 CHECK
 
@@ -88,6 +87,48 @@ expect 0 "$INTERLOCK" acquire -s shared
 expect 0 "$INTERLOCK" break -y shared
 check free shared
 
+# row 4.5
+it "list --json shows of each record what is locked, until when, by which process and what for"
+export INTERLOCK_URL="file://$work/records"
+before=$(date +%s)
+hold file_A --label ingest-job --ttl 100s
+"$INTERLOCK" run -w 1m file_A --ttl 50s -- true 2>waiting &
+next=$!
+eventually waiting file_A 1
+expect 0 "$INTERLOCK" list --json
+check python3 - "$out" "$before" "$(date +%s)" "$(holder_pid file_A)" <<'CHECK'
+import json, math, sys
+(lock,) = json.loads(sys.argv[1])["resources"]
+before, after, pid = (int(n) for n in sys.argv[2:])
+(held,), (waits,) = lock["holders"], lock["waiters"]
+assert {key: held[key] for key in ("res", "pid", "who")} == {"res": "file_A", "pid": pid, "who": "ingest-job"}, held
+assert type(held["exp"]) is int and before + 100 <= held["exp"] <= after + 101, (held, before, after)
+assert (waits["res"], waits["who"]) == ("file_A", "true") and waits["pid"] not in (0, pid), waits
+assert type(waits["exp"]) is int and before < waits["exp"], waits
+for record in (held, waits):
+    assert abs(record["exp"] - after - record["remaining_ms"] / 1000) < 20, (record, after)
+    assert not {"resource", "label"} & set(record), record
+CHECK
+let_go
+ends "$next" 0
+export INTERLOCK_URL="file://$work/locks"
+
+it "list --json says null for the end of a record that never expires"
+redis-server --port 0 --unixsocket "$work/foreign.sock" --save '' --dir "$work" >/dev/null &
+foreign=$!
+eventually redis-cli -s "$work/foreign.sock" ping >/dev/null 2>&1
+redis-cli -s "$work/foreign.sock" set interlock:theirs token >/dev/null
+expect 0 "$INTERLOCK" list --json --url "redis+unix://$work/foreign.sock"
+check python3 - "$out" <<'CHECK'
+import json, sys
+(lock,) = json.loads(sys.argv[1])["resources"]
+(held,) = lock["holders"]
+assert held["res"] == "theirs" and held["pid"] == 0 and "another program" in held["who"], held
+assert held["exp"] is None and held["remaining_ms"] is None, held
+CHECK
+kill -TERM "$foreign"
+eventually gone "$foreign"
+
 it "odd names come out as they went in"
 for name in 'a b' "it's" '"q"' 'back\slash' '🔒' '-dash' 'x/y' '[z]' '%41'; do
   expect 0 "$INTERLOCK" acquire --ttl 1m --label "label: $name" -- "$name"
@@ -95,7 +136,7 @@ done
 expect 0 "$INTERLOCK" list --json
 check python3 - "$out" <<'CHECK'
 import json, sys
-names = {r["resource"]: [h["label"] for h in r["holders"] if not h["ancestor"]] for r in json.loads(sys.argv[1])["resources"]}
+names = {r["res"]: [h["who"] for h in r["holders"] if not h["ancestor"]] for r in json.loads(sys.argv[1])["resources"]}
 for name in ['a b', "it's", '"q"', 'back\\slash', '🔒', '-dash', 'x/y', '[z]', '%41']:
     assert names[name] == ["label: " + name], (name, names)
 CHECK
@@ -134,9 +175,9 @@ bad = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u
 text = open("all", encoding="utf-8", newline="\n").read()
 assert not bad.search(text), ascii(text[max(0, bad.search(text).start() - 100):][:200])
 assert "\\u202e" in text and "\\u009b" in text and "\\u2028" in text
-listed = {r["resource"]: r["holders"][0]["label"] for r in json.load(open("listed"))["resources"]}
+listed = {r["res"]: r["holders"][0]["who"] for r in json.load(open("listed"))["resources"]}
 assert listed[sys.argv[1]] == "\x7f\x80\x9b31m\x85\u202e", listed
-assert json.load(open("acquired"))["resource"] == sys.argv[1] + " 2"
+assert json.load(open("acquired"))["res"] == sys.argv[1] + " 2"
 CHECK
 export INTERLOCK_URL="file://$work/locks"
 

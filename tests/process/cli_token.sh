@@ -76,7 +76,7 @@ expect 0 "$INTERLOCK" acquire j --ttl 1m --json
 check python3 - "$out" <<'CHECK'
 import json, sys
 d = json.loads(sys.argv[1])
-assert d["token"] and d["resource"] == "j" and d["resources"] == ["j"], d
+assert d["token"] and d["res"] == "j" and d["resources"] == ["j"], d
 assert d["ttl_ms"] == 60000 and 0 < d["remaining_ms"] <= 60000 and d["fence"] > 0, d
 assert len(d["owner"]) == 8, d
 CHECK

@@ -41,8 +41,8 @@ d = json.loads(sys.argv[1])
 assert d["store"].startswith("file:") and (d["held"], d["waiting"]) == (2, 2), d
 assert d["longest_wait_ms"] >= 0 and d["oldest_hold_ms"] >= 0, d
 quiet, busy = d["locks"]
-assert (quiet["resource"], quiet["held"], quiet["waiting"]) == ("quiet", 1, 0), quiet
-assert (busy["resource"], busy["held"], busy["waiting"]) == ("busy", 1, 2), busy
+assert (quiet["res"], quiet["held"], quiet["waiting"]) == ("quiet", 1, 0), quiet
+assert (busy["res"], busy["held"], busy["waiting"]) == ("busy", 1, 2), busy
 assert "the holder" in busy["holder"] and busy["oldest_hold_ms"] <= quiet["oldest_hold_ms"], d
 CHECK
 

@@ -116,4 +116,39 @@ while not os.waitid(os.P_PID, t.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
 check(os.waitstatus_to_exitcode(os.waitpid(t.pid, 0)[1]) == 76, "exit status")
 TEST
 check free s
+
+it "breaks no lock after a question that nobody could see"
+hold asked
+check python3 - <<'TEST'
+from terminal import *
+t = Terminal("./unread", interlock, "break", "asked")
+t.type("y\n")
+check(t.end() == 1, "exit status")
+t = Terminal(interlock, "break", "asked")
+t.until("Break asked? [y/N] ")
+t.type("n\n")
+t.until("not broken")
+check(t.end() == 1, "exit status")
+TEST
+check alive "$command"
+check held asked
+let_go
+
+it "lists nothing on a terminal that is stopped by Ctrl-S, and ends"
+check python3 - <<'TEST'
+from terminal import *
+t = Terminal("sh", "-c", 'echo ready; read line; "$0" list; echo $? >listed', interlock)
+t.until("ready")
+t.type("\x13")
+t.type("go\n")
+end = time.monotonic() + 20
+while not os.path.exists("listed") or not open("listed").read():
+    if time.monotonic() > end:
+        os.kill(t.pid, signal.SIGKILL)
+        sys.exit("FAILED: it does not end")
+    time.sleep(0.01)
+check(open("listed").read() == "0\n", "exit status")
+t.type("\x11")
+check(t.end() == 0, "the shell's exit status")
+TEST
 finish

@@ -18,6 +18,23 @@ expect 0 "$INTERLOCK" --help
 expect 0 "$INTERLOCK" --version
 contains "$out" "interlock "
 
+it "tells the formats of its stores, and does not load the full program for it"
+cp "$INTERLOCK" alone
+expect 0 ./alone --version
+formats=", $(sed -n 's/^formats: //p' out),"
+told=0
+for store in etcd file postgres redis; do
+  [[ $formats == *", $store "* ]] || continue  # left out of the build
+  last=$(printf '%s\n' "$here/../formats/$store"-* | sed 's/.*-//; s/\..*//' | sort -n | tail -n 1)
+  contains "$formats" ", $store $last,"
+  told=$((told + 1))
+done
+same "$(grep -o ',' <<<"$formats" | wc -l)" $((told + 1))
+expect 0 "$INTERLOCK" acquire a
+"$INTERLOCK" release "$out"
+contains "$formats" ", file $(sed -n 's/^{"interlock":\([0-9]*\),.*/\1/p' locks/*.json | head -n 1),"
+rm alone
+
 it "suggests the nearest command for one that is not there"
 expect 64 "$INTERLOCK" rnu nightly -- true
 contains "$err" 'did you mean "run"?'

@@ -37,7 +37,7 @@ TEST(DeadlocksCommand, ShowsWhoWaitsForWhom) {
   const auto json = programs.line();
   for (const auto* part :
        {R"("actor":"ann")", R"("waits_for":"b")", R"("behind":"holder")", R"("youngest":1)",
-        R"("blocked_by":{"label":"bob's job","identity":"","actor":"bob",)", R"("deadlocks":[{)"})
+        R"("who":"bob's job","identity":"","actor":"bob",)", R"("blocked_by":{"pid":)", R"("deadlocks":[{)"})
     EXPECT_NE(json.find(part), std::string::npos) << json;
 }
 

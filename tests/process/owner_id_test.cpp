@@ -15,9 +15,12 @@ TEST(OwnerId, IsShownByWhoAndInJson) {  // row 2.2
   const auto line = people.line();
   EXPECT_EQ(line.find("billing:report: held by worker-7 on "), 0U) << line;
   EXPECT_NE(line.find(" (weekly) "), std::string::npos) << line;
+  const auto unlabelled = Mutex(locks, "other").acquire();
   Child programs("../interlock", {"--url", url, "list", "--json"});
   const auto json = programs.line();
-  EXPECT_NE(json.find(R"("label":"weekly","owner_id":"worker-7",)"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("who":"weekly","owner_id":"worker-7",)"), std::string::npos) << json;
+  const auto process = ":" + std::to_string(::getpid()) + R"(","owner_id":"")";
+  EXPECT_NE(json.find(process), std::string::npos) << json << " lacks " << process;
 }
 
 }  // namespace

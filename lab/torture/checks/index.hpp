@@ -25,7 +25,7 @@ struct Tolerances {
   std::int64_t forgotten =
       60 * kSecond;  ///< stores forget a waiter that fell silent within so long
   std::int64_t cleaned_up = 2 * kSecond;  ///< what a call left behind is gone so long after its end
-  std::int64_t order_asked = 1 * kSecond;  ///< asked so much earlier: surely first in line
+  std::int64_t order_asked = 200 * kMillisecond;  ///< asked so much earlier: surely first in line
   std::int64_t order_granted = 250 * kMillisecond;
   std::int64_t long_stall =
       1 * kSecond;  ///< a process that did not run for so long may miss answers

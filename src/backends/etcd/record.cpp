@@ -10,6 +10,8 @@ namespace interlock::etcd {
 
 namespace {
 
+static_assert(kFormat == INTERLOCK_FORMAT, "CMakeLists.txt names another format");
+
 using Json = nlohmann::json;
 using std::chrono::milliseconds;
 

@@ -109,6 +109,10 @@ class Store final : public Backend {
   /// For every transaction that makes keys.
   [[nodiscard]] wire::Compare not_recalled(const Ask& ask) const;
   [[nodiscard]] Hold make_hold(const Ask& ask);
+  /// Of each part that is shared, one key of another who shares it.
+  [[nodiscard]] Ops one_reader_each(const Claim& claim) const;
+  /// It was granted beside those that `one_reader_each` read. If one of them is of another format, it is taken back.
+  void share(const AskPtr& ask, const wire::TxnResponse& response, Call call);
 
   // store.cpp
   void give_back(const AskPtr& ask, Call call);

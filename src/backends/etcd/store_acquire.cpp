@@ -25,6 +25,23 @@ bool last_held(const wire::TxnResponse& response) {
   return response.responses().rbegin()->response_txn().succeeded();
 }
 
+// What is wrong with the first record that was read and is of another format; a broken one is in no reader's way.
+std::optional<Error> other_format(const wire::TxnResponse& response) {
+  std::optional<Error> found;
+  each_key(response, [&](const wire::KeyValue& kv) {
+    try {
+      (void)decode(kv.value(), BootClock::now(), kv.key());
+    } catch (const Error& error) {
+      if (error.errc() == Errc::refused && !found) found = error;
+    }
+  });
+  return found;
+}
+
+void append(Ops& all, Ops more) {
+  for (auto& one : more) all.push_back(std::move(one));
+}
+
 void append(std::vector<wire::Compare>& all, std::vector<wire::Compare> more) {
   for (auto& one : more) all.push_back(std::move(one));
 }
@@ -192,6 +209,31 @@ Hold Store::make_hold(const Ask& ask) {
   return hold;
 }
 
+// Conditions tell keys apart by their names, so they can't see of which format a record is.
+Ops Store::one_reader_each(const Claim& claim) const {
+  Ops ops;
+  for (const auto& part : claim.parts) {
+    if (shares_alike(claim, part))
+      ops.push_back(read_first(keys_.range(part.resource, Letter::shares), 1, 0));
+  }
+  return ops;
+}
+
+void Store::share(const AskPtr& ask, const wire::TxnResponse& response, Call call) {
+  const auto foreign = other_format(response);
+  if (!foreign) return granted(ask, response, make_hold(*ask), ask->claim.ttl);
+  Ops ops;
+  for (const auto& key : keys_of(ask->claim, Seat::holds))
+    ops.push_back(only_if({created(key, response.header().revision())}, {erase(key)}));
+  send(ask, transaction({}, std::move(ops)), call,
+       [this, ask, foreign](const wire::TxnResponse&, Call) {
+         watcher_.unwatch(ask->claim.owner);
+         lane_.drop(ask->claim.owner);
+         forget(*ask);
+         ask->reply(Answer::failed(*foreign));
+       });
+}
+
 void Store::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
   auto [under_way, another] = book_.begin(claim.owner);
   const auto ask = make_ask(
@@ -279,15 +321,15 @@ void Store::take_or_queue(const AskPtr& ask, Call call) {
   } else {
     for (auto& op : reads(ask->claim)) otherwise.push_back(std::move(op));
   }
-  send_bundled(
-      ask,
-      transaction(free_for(*ask), seats(*ask, Seat::holds, ask->lease, now), std::move(otherwise)),
-      call, once(ask, [this, ask, brief, lease](const wire::TxnResponse& response, Call now_on) {
-        if (response.succeeded()) return granted(ask, response, make_hold(*ask), ask->claim.ttl);
-        const bool whole = !brief || !last_held(response);
-        if (!whole && lease == 0) return enqueue(ask, now_on);
-        decide(ask, response, now_on, whole);
-      }));
+  auto take = one_reader_each(ask->claim);
+  append(take, seats(*ask, Seat::holds, ask->lease, now));
+  send_bundled(ask, transaction(free_for(*ask), std::move(take), std::move(otherwise)), call,
+               once(ask, [this, ask, brief, lease](const wire::TxnResponse& response, Call now_on) {
+                 if (response.succeeded()) return share(ask, response, now_on);
+                 const bool whole = !brief || !last_held(response);
+                 if (!whole && lease == 0) return enqueue(ask, now_on);
+                 decide(ask, response, now_on, whole);
+               }));
 }
 
 Then<wire::TxnResponse> Store::once(const AskPtr& ask, Answered then) {
@@ -351,7 +393,8 @@ void Store::my_turn(const AskPtr& ask, const Wait& wait, Call call) {
   const bool takes = plain(claim);
   if (takes) {
     if (!may_make_keys(*ask)) return asked_again(ask);
-    auto take = seats(*ask, Seat::holds, ask->lease, BootClock::now());
+    auto take = one_reader_each(claim);
+    append(take, seats(*ask, Seat::holds, ask->lease, BootClock::now()));
     for (const auto& key : wait.keys) take.push_back(erase(key));
     const bool shares = std::any_of(claim.parts.begin(), claim.parts.end(),
                                     [](const Part& part) { return part.mode == Mode::shared; });
@@ -374,7 +417,7 @@ void Store::my_turn(const AskPtr& ask, const Wait& wait, Call call) {
     if (at == found.size() || found[at] == Found::first) return decide(ask, response, now_on);
     if (found[at] == Found::same) return same_place(ask, wait, response);
     if (found[at] == Found::promoted) return now_behind_holder(ask, wait, response);
-    granted(ask, response, make_hold(*ask), ask->claim.ttl);
+    share(ask, response, now_on);
   };
   if (!takes) return send(ask, std::move(request), call, then);
   rpc_.txn(std::move(request), call, once(ask, then));

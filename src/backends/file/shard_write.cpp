@@ -11,6 +11,8 @@ namespace interlock::file {
 
 namespace {
 
+static_assert(kFormat == INTERLOCK_FORMAT, "CMakeLists.txt names another format");
+
 using Json = nlohmann::json;
 
 class Writer {

@@ -202,6 +202,8 @@ Snapshot to_snapshot(const Outcome& outcome, const std::string& prefix, const st
     snapshot.why = outcome.refusal ? to_error(*outcome.refusal, node) : *outcome.failure;
     return snapshot;
   }
+  snapshot.made = outcome.made;
+  snapshot.unmakeable = outcome.unmakeable;
   const auto& rows = *outcome.result;
   for (int row = 0; row < PQntuples(&rows); ++row) {
     int column = 0;

@@ -35,12 +35,12 @@ std::function<std::string(const Link::Greeting&)> greeting(
     if (now.step == 1) {
       const auto hello = read_hello(*now.answer);
       if (hello.schema == kNoSchema && !now.makes_schema) {
-        now.link.set_empty();
+        now.link.set_empty(why_unmakeable(*now.answer, now.link.plan().name));
         return {};
       }
       *left = then(now.link, hello.process != now.process, hello);
       if (hello.schema == kNoSchema) {
-        require_right_to_make(*now.answer);
+        if (const auto why = why_unmakeable(*now.answer, now.link.plan().name)) throw Error(*why);
         left->insert(left->begin(), make_schema_sql());
       }
     }

@@ -158,7 +158,7 @@ void Link::greet(const PGresult* answer, Finished& finished) {
 void Link::answer_without_schema(Finished& finished) {
   if (waiting_.empty()) throw unreachable("there is no schema interlock");
   for (; !waiting_.empty(); waiting_.pop_front()) {
-    Outcome outcome{};
+    Outcome outcome{.made = false, .unmakeable = unmakeable_};
     outcome.result.reset(PQmakeEmptyPGresult(connection_.get(), PGRES_TUPLES_OK));
     if (!outcome.result) throw unreachable("no memory for an answer");
     finish(waiting_.front(), std::move(outcome), finished);

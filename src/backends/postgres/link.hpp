@@ -94,7 +94,10 @@ class Link final : public io::Connection {
   /// is out, with its text.
   void set_pooled() { pooled_ = true; }
   /// There is no schema, and no request that waits makes it: they get no rows, and the connection is closed.
-  void set_empty() { empty_ = true; }
+  void set_empty(std::optional<Error> unmakeable) {
+    empty_ = true;
+    unmakeable_ = std::move(unmakeable);
+  }
   /// What the parameters of every request on this connection begin with.
   void set_session(std::vector<std::string> session) { session_ = std::move(session); }
   /// Drops the connection, if there is one, and begins anew.
@@ -169,6 +172,7 @@ class Link final : public io::Connection {
   State state_ = State::down;
   bool pooled_ = false;
   bool empty_ = false;
+  std::optional<Error> unmakeable_{};
   PostgresPollingStatusType polling_ = PGRES_POLLING_WRITING;
   std::size_t bytes_ = 0;  ///< received of the incomplete answer
   bool unsent_ = false;    ///< libpq has bytes that the socket did not take yet

@@ -10,9 +10,9 @@ namespace interlock::postgres {
 namespace {
 
 constexpr auto kRights =
-    "; `interlock schema --url postgres://` prints the SQL that makes the schema by hand, and "
-    "docs/postgres.md lists "
-    "the rights that it takes";
+    "; let the owner of the database or a superuser GRANT it: docs/postgres.md (The rights it "
+    "takes) has "
+    "the statements";
 
 constexpr std::size_t kLongestLine = 1000;
 

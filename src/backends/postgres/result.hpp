@@ -26,9 +26,11 @@ struct Refusal {
 
 /// What came of a request: one of these.
 struct Outcome {
-  Result result{};                   ///< rows
-  std::optional<Refusal> refusal{};  ///< the server's error
-  std::optional<Error> failure{};    ///< why there is no answer
+  Result result{};                    ///< rows
+  std::optional<Refusal> refusal{};   ///< the server's error
+  std::optional<Error> failure{};     ///< why there is no answer
+  bool made = true;                   ///< false: there is no schema, so there are no rows
+  std::optional<Error> unmakeable{};  ///< why the role can't make it
 };
 
 inline std::string_view text_at(const PGresult& result, int row, int column) {

@@ -9,6 +9,8 @@ namespace interlock::postgres {
 
 namespace {
 
+static_assert(kSchemaVersion == INTERLOCK_FORMAT, "CMakeLists.txt names another format");
+
 using Words = std::map<std::string, std::string, std::less<>>;
 
 // {word} becomes what the word stands for.
@@ -240,18 +242,19 @@ Hello read_hello(const PGresult& answer) {
   return hello;
 }
 
-// Before it is tried: the server would log all of it.
-void require_right_to_make(const PGresult& hello) {
-  if (text_at(hello, 0, 4) == "t") return;
-  throw Error(
+// Asked before it is tried: the server would log all of it.
+std::optional<Error> why_unmakeable(const PGresult& hello, const std::string& node) {
+  if (text_at(hello, 0, 4) == "t") return {};
+  return Error(
       Errc::refused,
       "the role " + std::string(text_at(hello, 0, 5)) +
           " lacks the right to make the schema "
           "interlock (of version " +
           std::to_string(kSchemaVersion) + ") in the database " +
           std::string(text_at(hello, 0, 6)) +
-          "; `interlock schema --url postgres://` prints the SQL that makes it by hand, and "
-          "docs/postgres.md lists the rights that it takes");
+          ", so nothing can be locked there; `interlock schema --url postgres://` prints the SQL "
+          "that makes it by hand, and docs/postgres.md lists the rights that it takes",
+      {.resource = {}, .node = node, .maybe_held = false});
 }
 
 const SessionVerbs& SessionVerbs::get() {

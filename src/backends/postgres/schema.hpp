@@ -31,8 +31,8 @@ struct Hello {
 };
 /// Throws Error (refused) if the server is not one to work with, or its schema is of another version.
 Hello read_hello(const PGresult& answer);
-/// Throws Error (refused) if the role that asked may not make a schema.
-void require_right_to_make(const PGresult& hello);
+/// Why the role that asked can't make a schema (refused); nothing: it can. `node` is for the error.
+std::optional<Error> why_unmakeable(const PGresult& hello, const std::string& node);
 inline constexpr int kSchemaVersion = 8;
 inline constexpr int kNoSchema = 0;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/redis/inspection.hpp"
+#include "backends/redis/redlock_votes.hpp"
 
 namespace interlock::redis {
 
@@ -59,9 +60,12 @@ void RedlockInspection::finish(std::unique_lock<std::mutex>& lock) {
   over_ = true;
   std::vector<const Snapshot*> good;
   std::string problems;
+  std::vector<Error> refusals;
   for (std::size_t node = 0; node < snapshots_.size(); ++node) {
     const auto& snapshot = snapshots_[node];
     if (snapshot && !snapshot->why) good.push_back(&*snapshot);
+    if (snapshot && snapshot->why && !snapshot->why->retryable())
+      refusals.push_back(*snapshot->why);
     problems += (node == 0 ? "" : "; ") + group_.node(node).name() + ": " +
                 (!snapshot       ? "no answer in time"
                  : snapshot->why ? snapshot->why->message()
@@ -70,8 +74,12 @@ void RedlockInspection::finish(std::unique_lock<std::mutex>& lock) {
   Snapshot result;
   if (good.size() >= group_.majority()) {
     result.resources = merge(good, group_.majority());
+  } else if (auto refused = refusal_of(refusals, group_.size())) {
+    result.why = std::move(refused);
   } else {
-    result.why = Error(Errc::unreachable, "no majority of the nodes answered (" + problems + ")");
+    const bool for_good = group_.size() - refusals.size() < group_.majority();
+    result.why = Error(for_good ? refusals.front().errc() : Errc::unreachable,
+                       "no majority of the nodes answered (" + problems + ")");
   }
   lock.unlock();
   report_(std::move(result));

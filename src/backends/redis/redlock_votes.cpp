@@ -122,27 +122,36 @@ bool Votes::unsent() const {
                      [](const Vote& vote) { return vote.said == Said::failed && !vote.asked; });
 }
 
+std::optional<Error> refusal_of(const std::vector<Error>& refusals, std::size_t nodes) {
+  if (refusals.empty() || nodes - refusals.size() > nodes / 2) return std::nullopt;
+  const auto& first = refusals.front();
+  for (const auto& other : refusals) {
+    if (other.errc() != first.errc() || other.message() != first.message()) return std::nullopt;
+  }
+  return Error(first.errc(), "on the nodes of this Redlock, " + first.message(),
+               {.resource = first.resource(), .node = {}, .maybe_held = false});
+}
+
 Error Votes::error(const std::string& what, const std::vector<std::string>& names) const {
   auto text = what + ": " + std::to_string(majority()) + " of " + std::to_string(size()) +
               " nodes are needed (";
-  std::size_t refusals = 0;
+  std::vector<Error> refusals;
   Error::Where where;
   for (std::size_t node = 0; node < size(); ++node) {
     const auto& vote = votes_[node];
     text += (node == 0 ? "" : "; ") + names[node] + ": " + vote.describe();
     if (vote.said == Said::granted || vote.said == Said::nothing) where.maybe_held = true;
     if (vote.said != Said::failed) continue;
-    if (!vote.error->retryable()) ++refusals;
+    if (!vote.error->retryable()) refusals.push_back(*vote.error);
     where.maybe_held = where.maybe_held || vote.error->maybe_held();
     if (where.node.empty()) where.node = names[node];
   }
   text += ")";
   // Asking again helps unless too many have said no for good.
-  if (size() - refusals >= majority()) return {Errc::unreachable, text, where};
-  for (const auto& vote : votes_) {
-    if (vote.error && !vote.error->retryable()) return {vote.error->errc(), text, where};
-  }
-  return {Errc::refused, text, where};
+  if (size() - refusals.size() >= majority()) return {Errc::unreachable, text, where};
+  const auto same = refusal_of(refusals, size());
+  if (same) where.node.clear();
+  return {refusals.front().errc(), same ? same->message() : text, where};
 }
 
 std::string join(const std::vector<std::uint64_t>& numbers) {

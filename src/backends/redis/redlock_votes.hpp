@@ -66,6 +66,9 @@ class Votes {
   std::vector<Vote> votes_;
 };
 
+/// What so many of the nodes refuse that the others are no majority, if all of them say the same.
+std::optional<Error> refusal_of(const std::vector<Error>& refusals, std::size_t nodes);
+
 /// Numbers as a script takes them.
 std::string join(const std::vector<std::uint64_t>& numbers);
 

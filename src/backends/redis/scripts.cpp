@@ -15,6 +15,8 @@ namespace interlock::redis {
 
 namespace {
 
+static_assert(kFormat == INTERLOCK_FORMAT, "CMakeLists.txt names another format");
+
 constexpr std::array kOtherKeys = {"holders", "ends", "waiting"};
 constexpr std::string_view kForeign = "another program's lock, not one of Interlock";
 

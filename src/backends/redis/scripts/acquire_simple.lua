@@ -91,9 +91,10 @@ elseif ARGV[4] == 's' then
   local entry = queue[1] and call('HGET', waiting, owner)
   local ticket = entry and match(entry, '\n([^\n]*)')
   local shares = not value
-  if value == '+shared' then  -- and nobody's hold has ended, and it has none itself
+  if value == '+shared' then  -- and nobody's hold has ended or is of another format, and it has none itself
     local oldest = call('ZRANGE', ends, 0, 0, 'WITHSCORES')
     shares = oldest[2] and tonumber(oldest[2]) > now and
+      match(call('HGET', holders, sub(oldest[1], 1, 32)) or '', '^%d+\n%x+\n..(%d*:?)') == match(ARGV[3], '^..(%d*:)') and
       (ticket or not call('ZSCORE', ends, owner .. ':1'))
   end
 
