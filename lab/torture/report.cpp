@@ -79,8 +79,6 @@ void count(RoundResult& round, const checks::Index& index) {
       round.seed = static_cast<std::uint64_t>(checks::number(event, "seed"));
     }
     if (event.k == "skipped") skipped.insert(checks::number(event, "n"));
-    if (event.k == "killed") ++round.faults["worker killed"];
-    if (event.k == "stopped") ++round.faults["worker stopped"];
   }
   for (const auto& fault : index.faults()) {
     if (skipped.contains(checks::number(*fault.event, "n"))) continue;

@@ -17,9 +17,10 @@ namespace {
 using checks::Belief;
 using checks::Call;
 using checks::Index;
+using checks::kNever;
 
 constexpr double kLeft = 110;
-constexpr double kTop = 64;
+constexpr double kTop = 84;
 constexpr double kWidth = 1100;  // of the rows
 constexpr double kRow = 22;
 constexpr double kBar = 16;
@@ -58,9 +59,9 @@ using Place = std::pair<std::string, std::int64_t>;
 
 class Picture {
  public:
-  Picture(const Index& index, std::int64_t from, std::int64_t to, const std::vector<Event>& part)
-      : index_(index), from_(from), to_(std::max(to, from + 1)) {
-    for (const auto& event : part) framed_.insert({event.t, event.k, event.worker});
+  Picture(const Index& index, std::int64_t from, std::int64_t to, const checks::Violation& shown)
+      : index_(index), from_(from), to_(std::max(to, from + 1)), subtitle_(shown.text) {
+    for (const auto& event : shown.events) framed_.insert({event.t, event.k, event.worker});
     text_.precision(6);
     collect();
   }
@@ -80,6 +81,7 @@ class Picture {
              "    .wait { fill: #777 } .killed, .framed { stroke: #f55 } .lost { stroke: #d6f }\n"
              "  }\n</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
     write(kLeft, 22, title(), " font-size=\"14\"");
+    write(kLeft, 42, subtitle_);
     faults(bottom);
     axis(bottom);
     for (const auto& [place, row] : rows_) {
@@ -127,6 +129,7 @@ class Picture {
         if (belief.above || belief.to <= belief.from || !inside(belief.from, belief.to)) continue;
         held[place_of(belief.op, belief.worker)].push_back(&belief);
         colours_.emplace(resource, colours_.size());
+        if (framed(*belief.holds)) named_.insert(resource);
       }
     }
     for (const auto& [place, beliefs] : held) rows_[place] = 0;
@@ -195,7 +198,11 @@ class Picture {
     const bool frame = framed(*call.ask) || (call.told != nullptr && framed(*call.told));
     auto what = call.op + " " + call.form;
     for (const auto& part : call.parts) what += " " + part.r;
-    bar(call.from(), std::min(call.to(), to_), top(row) + kBar / 2 - 1, 2,
+    const auto life = index_.lives().find(call.worker);
+    const bool killed = life != index_.lives().end() && life->second.killed != nullptr;
+    const auto end = std::min(killed ? life->second.killed->t : kNever, call.to());
+    if (end < from_) return;
+    bar(std::max(call.from(), from_), std::min(end, to_), top(row) + kBar / 2 - 1, 2,
         frame ? "class=\"wait framed\"" : "class=\"wait\"", what + ": " + call.answer);
   }
 
@@ -267,22 +274,26 @@ class Picture {
     const auto crossed = [](const char* look) {
       return "<path class=\"" + std::string(look) + "\" fill=\"none\" d=\"M2 2l8 8m0 -8l-8 8\"/>";
     };
-    std::size_t shown = 0;
-    for (const auto& [resource, colour] : colours_) {
-      if (++shown > 6) break;
-      entry(square("fill=\"" + colour_of(colour) + "\""), resource);
-    }
     entry("<rect y=\"5\" width=\"12\" height=\"2\" class=\"wait\"/>", "waits");
     entry(square("class=\"fault\""), "fault");
     entry(square("class=\"stopped\""), "stopped");
     entry(crossed("killed"), "killed");
     entry(crossed("lost"), "lost");
+    // What the violation is about comes first.
+    for (const bool named : {true, false}) {
+      for (const auto& [resource, colour] : colours_) {
+        if (named_.contains(resource) != named || at > kWidth - 100) continue;
+        entry(square("fill=\"" + colour_of(colour) + "\""), resource);
+      }
+    }
   }
 
   const Index& index_;
   std::int64_t from_;
   std::int64_t to_;
+  std::string subtitle_;
   std::set<std::tuple<std::int64_t, std::string, std::string>> framed_{};
+  std::set<std::string> named_{};  ///< resources of what is framed
   std::map<Place, std::size_t> rows_{};
   std::map<std::size_t, std::vector<const Belief*>> beliefs_{};  ///< of each row
   std::vector<const Call*> waits_{};
@@ -292,17 +303,13 @@ class Picture {
 
 }  // namespace
 
-std::string timeline(const Index& index, std::int64_t from, std::int64_t to,
-                     const std::vector<Event>& part) {
-  return Picture(index, from, to, part).draw();
-}
-
 std::string timeline(const Index& index, const checks::Violation& violation) {
-  if (violation.events.empty()) return timeline(index, 0, 1);
-  const auto from = violation.events.front().t;
-  const auto to = violation.events.back().t;
+  const auto& part = violation.events.empty() ? index.events() : violation.events;
+  if (part.empty()) return Picture(index, 0, 1, violation).draw();
+  const auto from = part.front().t;
+  const auto to = part.back().t;
   const auto around = std::max((to - from) / 5, 50 * checks::kMillisecond);
-  return timeline(index, from - around, to + around, violation.events);
+  return Picture(index, from - around, to + around, violation).draw();
 }
 
 }  // namespace torture

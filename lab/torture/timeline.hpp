@@ -2,17 +2,13 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "checks/checks.hpp"
 
 namespace torture {
 
-/// Of all that happened between `from` and `to`. What is in `part` is framed. Bars are beliefs, a colour for each resource;
-/// thin lines are waits; bands are faults.
-std::string timeline(const checks::Index& index, std::int64_t from, std::int64_t to,
-                     const std::vector<Event>& part = {});
-/// Of what shows this violation, and a little before and after.
+/// Of what shows this violation, and a little before and after; of all, if no events show it. Bars are beliefs, a colour for
+/// each resource; thin lines are waits; bands are faults. What the violation is about is framed.
 std::string timeline(const checks::Index& index, const checks::Violation& violation);
 
 }  // namespace torture
