@@ -86,7 +86,8 @@ int run_round(const Wanted& wanted, const Common& common, const Arguments& argum
 int torture_store(const Arguments& arguments) {
   // In the processes that this command starts.
   const auto& words = arguments.before;
-  if (!words.empty() && words.front() == "worker") return torture::run_worker();
+  if (!words.empty() && words.front() == "worker")
+    return torture::run_worker([](const std::string& url) { return interlock::connect(url); });
   if (!words.empty() && words.front() == "touch")
     return torture::run_touch({words.begin() + 1, words.end()});
 

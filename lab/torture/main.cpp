@@ -122,7 +122,8 @@ void list() {
 
 int main(int argc, char** argv) {
   try {
-    if (argc > 1 && std::string(argv[1]) == "worker") return torture::run_worker();
+    if (argc > 1 && std::string(argv[1]) == "worker")
+      return torture::run_worker([](const std::string& url) { return torture::connect(url); });
     if (argc > 1 && std::string(argv[1]) == "touch")
       return torture::run_touch({argv + 2, argv + argc});
     Options options;

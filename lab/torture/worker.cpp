@@ -88,36 +88,34 @@ void from_json(const Json& json, WorkerPlan& plan) {
   plan.across_processes = json.at("across_processes");
 }
 
-Worker::Worker(WorkerPlan its)
+Worker::Worker(WorkerPlan its, const Opener& open)
     : plan(std::move(its)),
       log(plan.directory / ("worker-" + plan.name + ".log")),
-      client(interlock::connect(plan.url)) {}
+      client(open(plan.url)) {}
 
 std::string Worker::next_op() { return plan.name + "/" + std::to_string(++ops); }
 
-int run_worker() {
+int run_worker(const Opener& open) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::string line;
   std::getline(std::cin, line);
   const auto plan = Json::parse(line).get<WorkerPlan>();
   std::optional<Worker> worker;
-  // The store may be away just now: then this worker comes when it is back.
+  // The store may be away or full just now: then this worker comes when it is well.
   const auto until = now() + std::chrono::nanoseconds(60s).count();
   while (!worker) {
     try {
-      worker.emplace(plan);
+      worker.emplace(plan, open);
+      // Whatever is made at the first use is there when the figures are taken.
+      (void)interlock::Mutex(worker->client, plan.prefix + "warm:" + plan.name).try_acquire();
     } catch (const interlock::Error& error) {
-      if (!error.retryable() || now() > until) {
+      worker.reset();
+      if (now() > until) {
         std::cerr << "worker " << plan.name << ": " << error.what() << "\n";
         return 1;
       }
       std::this_thread::sleep_for(100ms);
     }
-  }
-  {
-    // Whatever is made at the first use is there when the figures are taken.
-    interlock::Mutex warm(worker->client, plan.prefix + "warm:" + plan.name);
-    auto attempt = warm.try_acquire();
   }
   worker->log.add("start", {{"pid", ::getpid()}});
   {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <stop_token>
 #include <string>
@@ -31,9 +32,12 @@ struct WorkerPlan {
 void to_json(Json& json, const WorkerPlan& plan);
 void from_json(const Json& json, WorkerPlan& plan);
 
+/// How a URL becomes a client.
+using Opener = std::function<interlock::Client(const std::string& url)>;
+
 /// What the hands of a process share.
 struct Worker {
-  explicit Worker(WorkerPlan its);
+  Worker(WorkerPlan its, const Opener& open);
 
   WorkerPlan plan;
   Log log;
@@ -49,7 +53,7 @@ struct Worker {
 };
 
 /// Reads the plan from standard input, works until that ends, leaves in order. The exit status.
-int run_worker();
+int run_worker(const Opener& open);
 
 /// `torture touch DIRECTORY OP RESOURCE ASKED MILLISECONDS`: what `interlock run` runs. Believes to hold the
 /// resource for as long as it lives.
