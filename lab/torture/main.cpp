@@ -94,7 +94,8 @@ class Session {
     plan.command = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "interlock";
     plan.prefix = "torture-";
     torture::hold_round(*topology, plan);
-    return torture::judge(directory);
+    return torture::judge(directory,
+                          fs::read_symlink("/proc/self/exe").parent_path() / "porcupine");
   }
 
   void repeat(const torture::TopologyKind& kind, RoundResult& round) {

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "second_opinion.hpp"
 #include "timeline.hpp"
 
 namespace torture {
@@ -246,13 +247,16 @@ std::size_t RoundResult::violations() const {
   return sum;
 }
 
-RoundResult judge(const fs::path& directory, const checks::Tolerances& tolerances) {
+RoundResult judge(const fs::path& directory, const fs::path& porcupine) {
   const auto events = read_history(directory);
-  const checks::Index index(events, tolerances);
+  const checks::Index index(events);
   RoundResult round;
   round.directory = directory;
   count(round, index);
   round.findings = checks::check(index);
+  if (auto finding = second_opinion(porcupine, directory)) {
+    round.findings.push_back(std::move(*finding));
+  }
   write_violations(round, index);
   return round;
 }

@@ -29,8 +29,9 @@ struct RoundResult {
 
 /// Reads the history of a round and judges it. For the first violations of each check the directory then has a text and a
 /// picture beside the history: "exclusion-1.txt", "exclusion-1.svg".
+/// `porcupine`: its program, asked as well if it was built.
 RoundResult judge(const std::filesystem::path& directory,
-                  const checks::Tolerances& tolerances = {});
+                  const std::filesystem::path& porcupine = {});
 
 /// "make torture STORE=redlock SEED=7"
 std::string command(const RoundResult& round);

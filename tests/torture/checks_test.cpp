@@ -601,6 +601,10 @@ TEST(Losses, ALossForNoReasonIsFound) {
   History answered;
   answered.holds(20'002, "1.0/1", exclusive("a"), 23'000).release(20'500, "1.0/1", "lost");
   EXPECT_TRUE(finds(answered.judged_by(checks::losses), "was lost", {"holds", "told"}));
+  History refused;
+  refused.holds(20'002, "1.0/1", exclusive("a"), 23'000).verb(20'500, "1.0/2", "extend", "1.0/1");
+  refused.told(20'501, "1.0/2", "no");
+  EXPECT_TRUE(finds(refused.judged_by(checks::losses), "was lost", {"holds", "told"}));
 }
 
 TEST(Losses, AReasonIsEnough) {
@@ -646,7 +650,7 @@ TEST(Figures, ThatComeBackAreInOrder) {
 
 TEST(Figures, ThatGrowAreFound) {
   const std::vector<std::pair<std::string, Json>> grown{
-      {"threads", measured("idle", 10, 10, 20, 500)},
+      {"threads", measured("idle", 14, 10, 20, 500)},
       {"descriptors", measured("idle", 5, 19, 20, 500)},
       {"memory", measured("idle", 5, 10, 53, 500)},
   };

@@ -109,6 +109,26 @@ TEST_F(Report, ThePictureShowsBothHoldersAndTheFault) {
   EXPECT_NE(picture.find(">restart<"), std::string::npos);
 }
 
+TEST_F(Report, PorcupineFindsTheConflictToo) {
+  const fs::path program = INTERLOCK_PORCUPINE;
+  if (!fs::exists(program) || fs::file_size(program) == 0) GTEST_SKIP() << "it was not built";
+  write(round_with_a_conflict());
+  const auto round = judge(directory_, program);
+  EXPECT_EQ(round.violations(), 2U);
+  const auto& finding = round.findings.back();
+  EXPECT_EQ(finding.name, "porcupine");
+  EXPECT_EQ(finding.looked_at, 4U);
+  ASSERT_EQ(finding.violations.size(), 1U);
+  EXPECT_NE(finding.violations.front().text.find("of a<b is one"), std::string::npos);
+  EXPECT_TRUE(fs::exists(directory_ / "porcupine.html"));
+  EXPECT_TRUE(fs::exists(directory_ / "porcupine-1.svg"));
+}
+
+TEST_F(Report, WithoutPorcupineNobodyMissesIt) {
+  write(round_with_a_conflict());
+  EXPECT_EQ(judge(directory_, directory_ / "not-there").findings.back().name, "figures");
+}
+
 TEST_F(Report, TheTableAddsUp) {
   write(round_with_a_conflict());
   auto round = judge(directory_);

@@ -11,7 +11,9 @@ const Event* loss_of(const Index& index, const Lease& lease) {
   const Event* first = lease.lost.empty() ? nullptr : lease.lost.front();
   for (const auto at : lease.calls) {
     const auto& call = index.calls()[at];
-    const bool lost = call.answer == "lost" || (call.answer == "failed" && call.errc == "lost");
+    const bool refused = call.verb == "extend" || call.verb == "downgrade" || call.verb == "tie";
+    const bool lost = call.answer == "lost" || (call.answer == "failed" && call.errc == "lost") ||
+                      (call.answer == "no" && refused);
     if (lost && !call.acquires() && call.verb != "adopt" &&
         (first == nullptr || call.to() < first->t)) {
       first = call.told;

@@ -71,32 +71,30 @@ func check(history *History, picture string) (report, error) {
 		result.Resources = append(result.Resources, resource)
 	}
 	sort.Strings(result.Resources)
-	drawn := picture == ""
-	for i, resource := range result.Resources {
+	for _, resource := range result.Resources {
 		its := operations[resource]
 		result.LookedAt += len(its)
 		outcome, info := porcupine.CheckOperationsVerbose(mutex, its, patience)
 		if outcome == porcupine.Unknown {
 			result.Undecided = append(result.Undecided, resource)
 		}
-		bad := outcome == porcupine.Illegal
-		if bad && result.OK {
-			result.OK = false
-			result.Resource = resource
+		if outcome != porcupine.Illegal || !result.OK {
+			continue
 		}
-		// The first that is not in order; of a history that is in order, the last one.
-		if !drawn && (bad || i == len(result.Resources)-1) {
-			drawn = true
-			if err := porcupine.VisualizePath(mutex, info, picture); err != nil {
-				return result, fmt.Errorf("the picture can't be written: %w", err)
-			}
+		result.OK = false
+		result.Resource = resource
+		if picture == "" {
+			continue
+		}
+		if err := porcupine.VisualizePath(mutex, info, picture); err != nil {
+			return result, fmt.Errorf("the picture can't be written: %w", err)
 		}
 	}
 	return result, nil
 }
 
 func run() (bool, error) {
-	picture := flag.String("picture", "", "write Porcupine's picture to this `file`")
+	picture := flag.String("picture", "", "draw the first resource that is not in order into this `file`")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		return false, errors.New("usage: porcupine [--picture FILE.html] DIRECTORY")
