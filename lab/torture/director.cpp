@@ -154,9 +154,10 @@ void look_for_leftovers(const interlock::Client& client, const std::string& pref
 
 }  // namespace
 
-std::vector<Step> make_schedule(std::uint64_t seed, std::size_t faults, Duration lasts) {
+std::vector<Step> make_schedule(std::uint64_t seed, std::size_t first, std::size_t end,
+                                Duration lasts) {
   std::vector<Step> steps;
-  if (faults == 0) return steps;
+  if (first == end) return steps;
   Random random(seed);
   const auto up_to = [&](Duration most) {
     return Duration(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most.count())));
@@ -166,7 +167,8 @@ std::vector<Step> make_schedule(std::uint64_t seed, std::size_t faults, Duration
   // Short ones mostly, and now and then one that outlives TTLs.
   for (Duration at = 500ms + up_to(gap); at < lasts - 500ms; at += 100ms + up_to(gap)) {
     const auto length = random() % 4 == 0 ? 1s + up_to(4s) : 5ms + up_to(800ms);
-    steps.push_back({.at = at, .lasts = length, .fault = random() % faults, .seed = random()});
+    steps.push_back(
+        {.at = at, .lasts = length, .fault = first + random() % (end - first), .seed = random()});
   }
   return steps;
 }
@@ -205,9 +207,11 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
   }
   Crew crew(crew_plan, worker, log);
   auto faults = topology.faults();
+  // In one round of four the store is well, so that nothing is taken for a consequence of its faults.
+  const auto first = plan.seed % 4 == 0 ? faults.size() : 0;
   for (auto& fault : crew.faults()) faults.push_back(std::move(fault));
   Nemesis nemesis(std::move(faults), log);
-  nemesis.follow(make_schedule(plan.seed, nemesis.size(), plan.lasts), plan.lasts);
+  nemesis.follow(make_schedule(plan.seed, first, nemesis.size(), plan.lasts), plan.lasts);
   log.add("calm");
   if (!promise.across_processes) return crew.end(kPatience);
   std::jthread ending([&] { crew.end(kPatience); });

@@ -30,8 +30,9 @@ struct Step {
   std::uint64_t seed = 0;  ///< of what the fault itself chooses
 };
 
-/// The same for the same seed. Several faults may be there at once; none twice at once.
-std::vector<Step> make_schedule(std::uint64_t seed, std::size_t faults, interlock::Duration lasts);
+/// Of the faults from `first` to before `end`. The same for the same seed. Several may be there at once; none twice at once.
+std::vector<Step> make_schedule(std::uint64_t seed, std::size_t first, std::size_t end,
+                                interlock::Duration lasts);
 
 /// Comes back when all processes of the round have ended; the history is in the plan's directory. Throws
 /// std::exception if the round can't be held.

@@ -276,11 +276,11 @@ void Hand::fork_and_use() {
       ::_exit(status);
     }
     int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    // The parent is not at fault if there is no memory for a child, or if the child was killed with it.
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? std::string("yes")
-                                                         : "status " + std::to_string(status);
+    // Nobody is at fault if the system had no room for a child.
+    const bool well = child < 0 || WIFSIGNALED(status) || WEXITSTATUS(status) == 0;
+    return well ? std::string("yes") : "status " + std::to_string(status);
   });
 }
 
