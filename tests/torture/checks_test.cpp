@@ -511,7 +511,7 @@ TEST(Order, IsNotExpectedOfOthers) {
   urgent.ask(1000, "1.0/1", exclusive("a")).told(5000, "1.0/1", "granted");
   urgent.ask(2100, "2.0/1", exclusive("a"), {{"priority", 1}}).told(4000, "2.0/1", "granted");
   urgent.ask(2100, "2.0/2", exclusive("b")).told(4000, "2.0/2", "granted");
-  urgent.ask(1150, "2.0/3", exclusive("a")).told(4000, "2.0/3", "granted");
+  urgent.ask(1900, "2.0/3", exclusive("a")).told(4000, "2.0/3", "granted");
   EXPECT_TRUE(urgent.judged_by(checks::order).violations.empty());
 }
 
