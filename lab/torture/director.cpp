@@ -177,6 +177,7 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
   const auto promise = topology.promise();
   const Log log(plan.directory / "director.log");
   log.add("round", {{"topology", plan.topology},
+                    {"given", plan.given},
                     {"seed", plan.seed},
                     {"processes", plan.processes},
                     {"hands", plan.hands},
