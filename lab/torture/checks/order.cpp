@@ -36,9 +36,8 @@ class Line {
   [[nodiscard]] bool undisturbed(const Call& early, const Call& late) const {
     const auto from = early.from();
     const auto to = std::max(early.to(), late.to());
-    const auto much = index_.tolerances().order_granted / 2;
-    return index_.disturbed(from, to) == nullptr && !index_.stalled(early.worker, from, to, much) &&
-           !index_.stalled(late.worker, from, to, much);
+    return index_.disturbed(from, to) == nullptr && !index_.stalled(early.worker, from, to) &&
+           !index_.stalled(late.worker, from, to);
   }
 
   void compare(const Call& early, const Call& late) {
