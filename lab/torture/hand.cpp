@@ -62,6 +62,11 @@ Duration Hand::some_ttl() {
   return std::max(ttls.at(which(random_)), worker_.plan.shortest_ttl);
 }
 
+Duration Hand::some_limit(Duration at_most) {
+  const auto most = chance(0.5) ? std::min<Duration>(at_most, 5ms) : at_most;
+  return std::chrono::microseconds(50 + below(static_cast<std::uint64_t>(most / 1us)));
+}
+
 std::string Hand::name(const std::string& kind, std::uint64_t count) {
   return prefix_ + kind + std::to_string(below(count));
 }
@@ -75,29 +80,33 @@ Wish Hand::any_wish() {
   if (chance(0.1)) wish.options.priority = static_cast<std::int32_t>(below(3));
   if (chance(0.05)) wish.options.renew = false;
   const auto front = below(100);
-  if (front < 35) {
+  if (front < 31) {
     wish.parts = {{.resource = name("m", 3)}};
-  } else if (front < 55) {
+  } else if (front < 53) {
     wish.parts = {
         {.resource = name("rw", 2), .mode = chance(0.6) ? Mode::shared : Mode::exclusive}};
-  } else if (front < 65 && worker_.client.traits().slots) {
+  } else if (front < 62 && worker_.client.traits().slots) {
     wish.parts = {{.resource = prefix_ + "slots",
                    .mode = Mode::slots,
                    .slots = static_cast<std::uint32_t>(1 + below(2)),
                    .capacity = 3}};
-  } else if (front < 80) {
+  } else if (front < 75) {
     const auto first = below(3);
     wish.parts = {{.resource = prefix_ + "m" + std::to_string(first)},
                   {.resource = prefix_ + "m" + std::to_string((first + 1) % 3)}};
     if (chance(0.3)) wish.parts.push_back({.resource = name("rw", 2), .mode = Mode::shared});
-  } else if (front < 92) {
+  } else if (front < 86) {
     wish.options.hierarchy = true;
     const std::array<const char*, 5> names{"h", "h/a", "h/b", "h/a/1", "h/a/2"};
     wish.parts = {{.resource = prefix_ + names.at(below(names.size())),
                    .mode = chance(0.3) ? Mode::shared : Mode::exclusive}};
-  } else {
+  } else if (front < 92) {
     wish.options.identity = chance(0.5) ? "Ann" : "Bob";
     wish.parts = {{.resource = prefix_ + "identity"}};
+  } else {
+    wish.options.ttl = kLongTtl;
+    wish.parts = {
+        {.resource = name(kLongNames, 8), .mode = chance(0.2) ? Mode::shared : Mode::exclusive}};
   }
   choose_way(wish);
   return wish;
@@ -113,11 +122,11 @@ void Hand::choose_way(Wish& wish) {
     wish.form = "once";
   } else if (form < 90) {
     wish.form = "bounded";
-    wish.limit = std::chrono::milliseconds(1 + below(3'000));
-    if (chance(0.2)) wish.cancel_after = std::chrono::milliseconds(below(1'000));
+    wish.limit = some_limit(3s);
+    if (chance(0.2)) wish.cancel_after = some_limit(1s);
   } else {
     wish.form = "tries";
-    if (chance(0.2)) wish.cancel_after = std::chrono::milliseconds(below(500));
+    if (chance(0.2)) wish.cancel_after = some_limit(500ms);
   }
   const auto via = below(100);
   const bool plain = wish.parts.size() == 1 && wish.parts[0].mode == Mode::exclusive;
@@ -232,7 +241,7 @@ void Hand::do_something(const Wish& wish, Grip& grip, Lease& lease) {
         if (grip.parts().empty()) give_back(grip, lease);
       } else if (part.mode == Mode::shared) {
         const bool bounded = chance(0.5);
-        const auto limit = std::chrono::milliseconds(1 + below(1'000));
+        const auto limit = some_limit(1s);
         const auto asked = now();
         verb(bounded ? "upgrade_for" : "upgrade", id, [&] {
           const bool done = bounded ? lease.try_upgrade_for(limit) : lease.try_upgrade();

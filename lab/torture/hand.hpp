@@ -45,6 +45,8 @@ class Hand {
   // Wishes.
   Wish any_wish();
   interlock::Duration some_ttl();
+  /// Half of them are shorter than many a call takes.
+  interlock::Duration some_limit(interlock::Duration at_most);
   void choose_way(Wish& wish);
   std::string name(const std::string& kind, std::uint64_t count);
 

@@ -31,6 +31,7 @@ struct Options {
   int processes = 3;
   int hands = 3;
   int repeats = 0;
+  bool until_violation = false;
   std::string keep{};
   std::string known{};
   bool json = false;
@@ -59,10 +60,11 @@ class Session {
         } else if (!torture::only_known(round, known_)) {
           failed_ = true;
           repeat(kind, round);
+          if (options_.until_violation) break;
         }
       }
       ++seed;
-    } while (interlock::BootClock::now() < until);
+    } while (interlock::BootClock::now() < until && !(failed_ && options_.until_violation));
     if (options_.json) {
       std::cout << to_json(rounds_).dump(2) << '\n';
     } else {
@@ -138,6 +140,8 @@ int main(int argc, char** argv) {
     app.add_option("--seconds", options.seconds, "How long faults go on in a round");
     app.add_option("--processes", options.processes, "Worker processes");
     app.add_option("--hands", options.hands, "Threads of each that take locks");
+    app.add_flag("--until-violation", options.until_violation,
+                 "End after the first round that failed");
     app.add_option("--repeats", options.repeats, "How often a round that failed is repeated");
     app.add_option("--keep", options.keep, "Where histories of failed rounds are kept")->required();
     app.add_option("--known", options.known, "The table of what is known to be wrong");
