@@ -186,18 +186,19 @@ std::function<void()> Hand::something_for_a_loss() {
   }
 }
 
-std::string Hand::begin(const std::string& verb, const std::string& lease) {
+std::string Hand::begin(const std::string& verb, const std::string& lease, const Limit& limit) {
   auto op = worker_.next_op();
-  worker_.log.add(
-      "ask", {{"op", op}, {"hand", number_}, {"verb", verb}, {"via", "call"}, {"lease", lease}});
+  Json line{{"op", op}, {"hand", number_}, {"verb", verb}, {"via", "call"}, {"lease", lease}};
+  if (limit) line["limit"] = limit->count();
+  worker_.log.add("ask", std::move(line));
   return op;
 }
 
 void Hand::verb(const std::string& verb, const std::string& lease,
-                const std::function<std::string()>& call) {
+                const std::function<std::string()>& call, const Limit& limit) {
   std::unique_lock data(worker_.data, std::defer_lock);
   if (chance(0.1)) data.lock();
-  const auto op = begin(verb, lease);
+  const auto op = begin(verb, lease, limit);
   try {
     told(op, call());
   } catch (const interlock::Error& error) {
@@ -243,11 +244,12 @@ void Hand::do_something(const Wish& wish, Grip& grip, Lease& lease) {
         const bool bounded = chance(0.5);
         const auto limit = some_limit(1s);
         const auto asked = now();
-        verb(bounded ? "upgrade_for" : "upgrade", id, [&] {
+        const auto upgrade = [&] {
           const bool done = bounded ? lease.try_upgrade_for(limit) : lease.try_upgrade();
           if (done) grip.change(part.resource, Mode::exclusive, asked);
           return yes_or_no(done);
-        });
+        };
+        verb(bounded ? "upgrade_for" : "upgrade", id, upgrade, bounded ? Limit(limit) : Limit());
       }
       break;
     case 6:

@@ -68,10 +68,11 @@ class Hand {
   void do_something(const Wish& wish, Grip& grip, interlock::Lease& lease);
   void update(const Grip& grip, const interlock::Lease& lease, const std::string& resource);
   void give_back(Grip& grip, interlock::Lease& lease);
-  std::string begin(const std::string& verb, const std::string& lease);
+  using Limit = std::optional<interlock::Duration>;
+  std::string begin(const std::string& verb, const std::string& lease, const Limit& limit = {});
   /// Writes what a verb answered, or how it failed.
   void verb(const std::string& verb, const std::string& lease,
-            const std::function<std::string()>& call);
+            const std::function<std::string()>& call, const Limit& limit = {});
   void detach(Grip& grip, interlock::Lease& lease);
   void adopt();
   void break_something();

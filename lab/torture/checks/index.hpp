@@ -18,8 +18,10 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
 
 /// How exact the checks are, in nanoseconds.
 struct Tolerances {
-  std::int64_t grace = 4 * kSecond;      ///< a healed fault may still be felt for so long
+  std::int64_t grace = 4 * kSecond;       ///< a healed fault may still be felt for so long
   std::int64_t early = 5 * kMillisecond;  ///< a limit may be over so much before its time
+  /// A limit below this may be over before any answer can have come: *timed out* says nothing then.
+  std::int64_t fair_chance = 250 * kMillisecond;
   std::int64_t bound = 6 * kSecond;  ///< a bounded wait may take so much longer: one call's timeout
   std::int64_t longest_call = 60 * kSecond;  ///< a call that does not wait ends within so long
   std::int64_t forgotten =
