@@ -11,7 +11,8 @@ namespace {
 constexpr auto kLook = std::chrono::milliseconds(10);
 // A renewal that moves the end by less is not worth a line.
 constexpr std::int64_t kWorthALine = 5'000'000;
-constexpr std::int64_t kStall = 150'000'000;
+// Leases of the shortest TTLs are renewed every few milliseconds.
+constexpr std::int64_t kStall = 20'000'000;
 
 }  // namespace
 

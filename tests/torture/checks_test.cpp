@@ -517,7 +517,7 @@ TEST(Order, IsNotExpectedOfOthers) {
   faulty.fault(2500, 2600, false);
   EXPECT_TRUE(clean(faulty.judged_by(checks::order), 0));
   auto stalled = two_waiters(5000, 4700);
-  stalled.add(2600, "1.0", "stall", {{"from", 2500 * kMs}});
+  stalled.add(2700, "1.0", "stall", {{"from", 2500 * kMs}});
   EXPECT_TRUE(clean(stalled.judged_by(checks::order), 0));
   auto cancelled = two_waiters(5000, 4700);
   cancelled.add(4900, "1.0", "cancel", {{"op", "1.0/1"}});
@@ -526,7 +526,7 @@ TEST(Order, IsNotExpectedOfOthers) {
   urgent.ask(1000, "1.0/1", exclusive("a")).told(5000, "1.0/1", "granted");
   urgent.ask(2100, "2.0/1", exclusive("a"), {{"priority", 1}}).told(4000, "2.0/1", "granted");
   urgent.ask(2100, "2.0/2", exclusive("b")).told(4000, "2.0/2", "granted");
-  urgent.ask(1150, "2.0/3", exclusive("a")).told(4000, "2.0/3", "granted");
+  urgent.ask(1900, "2.0/3", exclusive("a")).told(4000, "2.0/3", "granted");
   EXPECT_TRUE(urgent.judged_by(checks::order).violations.empty());
 }
 

@@ -19,6 +19,25 @@ inline Json slots(const std::string& r, int n, int c) {
   return {{"r", r}, {"m", "slots"}, {"n", n}, {"c", c}};
 }
 
+/// Not the defaults: those change with what machines and stores turn out to need.
+inline checks::Tolerances tolerances() {
+  checks::Tolerances exact;
+  exact.grace = 10'000 * kMs;
+  exact.early = 5 * kMs;
+  exact.bound = 6'000 * kMs;
+  exact.longest_call = 60'000 * kMs;
+  exact.forgotten = 60'000 * kMs;
+  exact.cleaned_up = 2'000 * kMs;
+  exact.order_asked = 1'000 * kMs;
+  exact.order_granted = 250 * kMs;
+  exact.long_stall = 1'000 * kMs;
+  exact.more_threads = 8;
+  exact.more_descriptors = 8;
+  exact.more_memory = 32 << 20;
+  exact.most_cpu = 0.05;
+  return exact;
+}
+
 class History {
  public:
   History& add(std::int64_t ms, const std::string& worker, const std::string& kind,
@@ -99,7 +118,7 @@ class History {
   }
   [[nodiscard]] checks::Finding judged_by(checks::Finding (*check)(const checks::Index&)) const {
     const auto all = events();
-    return check(checks::Index(all));
+    return check(checks::Index(all, tolerances()));
   }
 
  private:

@@ -128,7 +128,7 @@ class Index {
   [[nodiscard]] const Event* disturbed(std::int64_t from, std::int64_t to) const;
   /// This process was stopped or did not get to run, for at least so long, in this time.
   [[nodiscard]] bool stalled(const std::string& worker, std::int64_t from, std::int64_t to,
-                             std::int64_t at_least = 0) const;
+                             std::int64_t at_least = 150 * kMillisecond) const;
   /// For how long it was so, in this time.
   [[nodiscard]] std::int64_t stalled_for(const std::string& worker, std::int64_t from,
                                          std::int64_t to) const;

@@ -51,8 +51,8 @@ bool has_reason(const Index& index, const Lease& lease, const Event& loss) {
     if (event->t <= loss.t) seen = event->t;
   }
   return index.disturbed(seen - lease.ttl, loss.t) != nullptr ||
-         index.stalled(lease.worker, seen - lease.ttl, loss.t) || given_up(index, lease, loss) ||
-         shared_with_another(index, lease);
+         index.stalled(lease.worker, seen - lease.ttl, loss.t, lease.ttl / 8) ||
+         given_up(index, lease, loss) || shared_with_another(index, lease);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ void losses_of_leases(const Index& index, Finding& finding) {
       if (call.verb != "release" || call.answer != "released") continue;
       for (const auto* lost : lease.lost) {
         // A callback that did not get to run may have begun before the release.
-        if (lost->t <= call.to() || index.stalled(lease.worker, call.from(), lost->t)) continue;
+        if (lost->t <= call.to() || index.stalled(lease.worker, call.from(), lost->t, 0)) continue;
         finding.violations.push_back({"lease " + id + " was told as lost " +
                                           text_of(lost->t - call.to()) +
                                           " after its release was answered with \"released\"",
