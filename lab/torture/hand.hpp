@@ -66,6 +66,7 @@ class Hand {
   /// What a program might do when it loses a lease.
   std::function<void()> something_for_a_loss();
   void do_something(const Wish& wish, Grip& grip, interlock::Lease& lease);
+  void change_mode(const Wish& wish, Grip& grip, interlock::Lease& lease);
   void update(const Grip& grip, const interlock::Lease& lease, const std::string& resource);
   void give_back(Grip& grip, interlock::Lease& lease);
   using Limit = std::optional<interlock::Duration>;

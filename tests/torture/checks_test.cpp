@@ -466,9 +466,9 @@ TEST(Answers, ALimitThatIsOverBeforeAnAnswerCanComeSaysNothing) {
     History history;
     history.ask(10, "1.0/1", shared("a"), {{"form", "bounded"}, {"limit", limit}})
         .told(400, "1.0/1", "timed_out");
-    history.ask(410, "1.0/2", shared("a"))
+    history.ask(410, "1.0/2", shared("b"))
         .told(411, "1.0/2", "granted")
-        .holds(412, "1.0/2", shared("a"), 900);
+        .holds(412, "1.0/2", shared("b"), 900);
     history.verb(420, "1.0/3", "upgrade_for", "1.0/2", {{"limit", limit}});
     history.told(800, "1.0/3", "no");
     const auto expected = limit < 250 * kMs ? 0U : 2U;
