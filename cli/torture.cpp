@@ -29,6 +29,7 @@ class GivenStore final : public torture::Topology {
     promise_.across_processes = traits.across_processes;
     promise_.queues = traits.queues;
     promise_.detaches = traits.detaches;
+    promise_.timeout = false;
   }
   [[nodiscard]] std::string url() const override { return url_; }
   [[nodiscard]] torture::Promise promise() const override { return promise_; }

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "crew.hpp"
@@ -131,6 +132,11 @@ void probe(const interlock::Client& client, const std::string& prefix, Duration 
   changed.wait(lock, [&] { return open == 0; });
 }
 
+// Whoever was killed has left it for ten minutes.
+void break_it(const interlock::Client& client, const interlock::ResourceState& resource) {
+  for (const auto& holder : resource.holders) client.evict(resource.resource, holder.owner);
+}
+
 // All leases have ended or been given back by then.
 void look_for_leftovers(const interlock::Client& client, const std::string& prefix,
                         const Log& log) {
@@ -140,6 +146,7 @@ void look_for_leftovers(const interlock::Client& client, const std::string& pref
     left.clear();
     try {
       for (const auto& resource : client.inspect({.prefix = prefix}).resources) {
+        if (resource.resource.starts_with(prefix + kLongNames)) break_it(client, resource);
         left += resource.resource + " (" + std::to_string(resource.holders.size()) + " holders, " +
                 std::to_string(resource.waiters.size()) + " waiters) ";
       }
@@ -150,6 +157,17 @@ void look_for_leftovers(const interlock::Client& client, const std::string& pref
     std::this_thread::sleep_for(50ms);
   }
   log.add("left", {{"what", left}});
+}
+
+// Calls that are given up early are asked again while they still go on. Where the store is well, as it comes.
+std::optional<Duration> some_timeout(std::uint64_t seed) {
+  if (seed % 2 == 0) return std::nullopt;
+  return 500ms;
+}
+
+std::string with_timeout(const std::string& url, Duration timeout) {
+  return url + (url.find('?') == std::string::npos ? "?" : "&") +
+         "timeout=" + std::to_string(timeout / 1ms) + "ms";
 }
 
 }  // namespace
@@ -176,6 +194,7 @@ std::vector<Step> make_schedule(std::uint64_t seed, std::size_t first, std::size
 void hold_round(Topology& topology, const RoundPlan& plan) {
   const auto promise = topology.promise();
   const Log log(plan.directory / "director.log");
+  const auto timeout = promise.timeout ? some_timeout(plan.seed) : std::nullopt;
   log.add("round", {{"topology", plan.topology},
                     {"given", plan.given},
                     {"seed", plan.seed},
@@ -183,6 +202,7 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
                     {"hands", plan.hands},
                     {"seconds", std::chrono::duration<double>(plan.lasts).count()},
                     {"prefix", plan.prefix},
+                    {"timeout", timeout ? Json(timeout->count()) : Json()},
                     {"promise",
                      {{"shortest_ttl", promise.shortest_ttl.count()},
                       {"granted_within", promise.granted_within(kLongestTtl).count()},
@@ -191,7 +211,7 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
                       {"detaches", promise.detaches}}}});
   const RegisterServer server(plan.directory / "register", log);
   WorkerPlan worker;
-  worker.url = topology.url();
+  worker.url = timeout ? with_timeout(topology.url(), *timeout) : topology.url();
   worker.prefix = plan.prefix;
   worker.seed = plan.seed;
   worker.self = plan.self;

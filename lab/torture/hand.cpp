@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <mutex>
+#include <thread>
 
 #include "interlock/mutex.hpp"
 
@@ -41,13 +42,13 @@ void Hand::run() {
 void Hand::turn() {
   const auto what = below(100);
   const bool detaches = worker_.client.traits().detaches;
-  if (what < 2) return break_something();
-  if (what < 3) return fork_and_use();
-  if (what < 5 && detaches) return adopt();
-  if (what < 6) return lead();
-  if (what < 8) return claim_task();
-  if (what < 9) return fly();
-  if (what < 11 && !worker_.plan.command.empty()) return run_command();
+  if (what < 3) return break_something();
+  if (what < 4) return fork_and_use();
+  if (what < 6 && detaches) return adopt();
+  if (what < 7) return lead();
+  if (what < 9) return claim_task();
+  if (what < 10) return fly();
+  if (what < 12 && !worker_.plan.command.empty()) return run_command();
   const auto wish = any_wish();
   if (wish.via == "std") return lock_and_unlock(wish);
   if (auto granted = acquire(wish)) hold(wish, std::move(*granted));
@@ -62,6 +63,11 @@ Duration Hand::some_ttl() {
   return std::max(ttls.at(which(random_)), worker_.plan.shortest_ttl);
 }
 
+Duration Hand::some_limit(Duration at_most) {
+  const auto most = chance(0.5) ? std::min<Duration>(at_most, 5ms) : at_most;
+  return std::chrono::microseconds(50 + below(static_cast<std::uint64_t>(most / 1us)));
+}
+
 std::string Hand::name(const std::string& kind, std::uint64_t count) {
   return prefix_ + kind + std::to_string(below(count));
 }
@@ -73,31 +79,35 @@ Wish Hand::any_wish() {
   wish.options.hierarchy = false;
   wish.options.max_wait = std::nullopt;
   if (chance(0.1)) wish.options.priority = static_cast<std::int32_t>(below(3));
-  if (chance(0.05)) wish.options.renew = false;
+  if (chance(0.08)) wish.options.renew = false;
   const auto front = below(100);
-  if (front < 35) {
+  if (front < 29) {
     wish.parts = {{.resource = name("m", 3)}};
-  } else if (front < 55) {
+  } else if (front < 51) {
     wish.parts = {
         {.resource = name("rw", 2), .mode = chance(0.6) ? Mode::shared : Mode::exclusive}};
-  } else if (front < 65 && worker_.client.traits().slots) {
+  } else if (front < 59 && worker_.client.traits().slots) {
     wish.parts = {{.resource = prefix_ + "slots",
                    .mode = Mode::slots,
                    .slots = static_cast<std::uint32_t>(1 + below(2)),
                    .capacity = 3}};
-  } else if (front < 80) {
+  } else if (front < 70) {
     const auto first = below(3);
     wish.parts = {{.resource = prefix_ + "m" + std::to_string(first)},
                   {.resource = prefix_ + "m" + std::to_string((first + 1) % 3)}};
     if (chance(0.3)) wish.parts.push_back({.resource = name("rw", 2), .mode = Mode::shared});
-  } else if (front < 92) {
+  } else if (front < 80) {
     wish.options.hierarchy = true;
     const std::array<const char*, 5> names{"h", "h/a", "h/b", "h/a/1", "h/a/2"};
     wish.parts = {{.resource = prefix_ + names.at(below(names.size())),
                    .mode = chance(0.3) ? Mode::shared : Mode::exclusive}};
-  } else {
+  } else if (front < 86) {
     wish.options.identity = chance(0.5) ? "Ann" : "Bob";
     wish.parts = {{.resource = prefix_ + "identity"}};
+  } else {
+    wish.options.ttl = kLongTtl;
+    wish.parts = {
+        {.resource = name(kLongNames, 4), .mode = chance(0.6) ? Mode::shared : Mode::exclusive}};
   }
   choose_way(wish);
   return wish;
@@ -113,11 +123,11 @@ void Hand::choose_way(Wish& wish) {
     wish.form = "once";
   } else if (form < 90) {
     wish.form = "bounded";
-    wish.limit = std::chrono::milliseconds(1 + below(3'000));
-    if (chance(0.2)) wish.cancel_after = std::chrono::milliseconds(below(1'000));
+    wish.limit = some_limit(3s);
+    if (chance(0.2)) wish.cancel_after = some_limit(1s);
   } else {
     wish.form = "tries";
-    if (chance(0.2)) wish.cancel_after = std::chrono::milliseconds(below(500));
+    if (chance(0.2)) wish.cancel_after = some_limit(500ms);
   }
   const auto via = below(100);
   const bool plain = wish.parts.size() == 1 && wish.parts[0].mode == Mode::exclusive;
@@ -150,8 +160,8 @@ void Hand::hold(const Wish& wish, Granted granted) {
   for (std::uint64_t i = 0; i < actions && lease && !worker_.ending.stop_requested(); ++i) {
     do_something(wish, grip, lease);
   }
-  // Held for longer than its TTL now and then: renewals have to come in time.
-  if (chance(0.03)) sleep(std::min<Duration>(wish.options.ttl * 2, 3s));
+  // Held for longer than its TTL now and then: renewals have to come in time, or it is lost.
+  if (chance(wish.options.renew ? 0.02 : 0.3)) sleep(std::min<Duration>(wish.options.ttl * 2, 3s));
   worker_.watch.remove(grip);
   if (!grip.parts().empty()) give_back(grip, lease);
 }
@@ -172,23 +182,27 @@ std::function<void()> Hand::something_for_a_loss() {
           // The store may be away: the loss came from somewhere.
         }
       };
+    case 2:
+      // Held up by something else: a disk, a lock of its own.
+      return [] { std::this_thread::sleep_for(1s); };
     default:
       return {};
   }
 }
 
-std::string Hand::begin(const std::string& verb, const std::string& lease) {
+std::string Hand::begin(const std::string& verb, const std::string& lease, const Limit& limit) {
   auto op = worker_.next_op();
-  worker_.log.add(
-      "ask", {{"op", op}, {"hand", number_}, {"verb", verb}, {"via", "call"}, {"lease", lease}});
+  Json line{{"op", op}, {"hand", number_}, {"verb", verb}, {"via", "call"}, {"lease", lease}};
+  if (limit) line["limit"] = limit->count();
+  worker_.log.add("ask", std::move(line));
   return op;
 }
 
 void Hand::verb(const std::string& verb, const std::string& lease,
-                const std::function<std::string()>& call) {
+                const std::function<std::string()>& call, const Limit& limit) {
   std::unique_lock data(worker_.data, std::defer_lock);
-  if (chance(0.1)) data.lock();
-  const auto op = begin(verb, lease);
+  if (chance(0.2)) data.lock();
+  const auto op = begin(verb, lease, limit);
   try {
     told(op, call());
   } catch (const interlock::Error& error) {
@@ -216,30 +230,13 @@ void Hand::do_something(const Wish& wish, Grip& grip, Lease& lease) {
         grip.leave(part.resource);
         verb("partial", id,
              [&] { return std::string(to_string(lease.release(std::vector{part.resource}))); });
+      } else {
+        change_mode(wish, grip, lease);
       }
       break;
     case 4:
     case 5:
-      if (parts.size() > 1 || !wish.options.identity.empty()) break;
-      if (part.mode == Mode::exclusive) {
-        grip.leave(part.resource);
-        const auto asked = now();
-        verb("downgrade", id, [&] {
-          const bool done = lease.downgrade();
-          if (done) grip.change(part.resource, Mode::shared, asked);
-          return yes_or_no(done);
-        });
-        if (grip.parts().empty()) give_back(grip, lease);
-      } else if (part.mode == Mode::shared) {
-        const bool bounded = chance(0.5);
-        const auto limit = std::chrono::milliseconds(1 + below(1'000));
-        const auto asked = now();
-        verb(bounded ? "upgrade_for" : "upgrade", id, [&] {
-          const bool done = bounded ? lease.try_upgrade_for(limit) : lease.try_upgrade();
-          if (done) grip.change(part.resource, Mode::exclusive, asked);
-          return yes_or_no(done);
-        });
-      }
+      change_mode(wish, grip, lease);
       break;
     case 6:
       if (chance(0.2)) {
@@ -254,6 +251,32 @@ void Hand::do_something(const Wish& wish, Grip& grip, Lease& lease) {
   }
 }
 
+void Hand::change_mode(const Wish& wish, Grip& grip, Lease& lease) {
+  if (grip.parts().size() != 1 || !wish.options.identity.empty()) return;
+  const auto& id = grip.id();
+  const auto part = grip.parts().front();
+  const auto yes_or_no = [](bool yes) { return std::string(yes ? "yes" : "no"); };
+  const auto asked = now();
+  if (part.mode == Mode::exclusive) {
+    grip.leave(part.resource);
+    verb("downgrade", id, [&] {
+      const bool done = lease.downgrade();
+      if (done) grip.change(part.resource, Mode::shared, asked);
+      return yes_or_no(done);
+    });
+    if (grip.parts().empty()) give_back(grip, lease);
+  } else if (part.mode == Mode::shared) {
+    const bool bounded = chance(0.7);
+    const auto limit = some_limit(1s);
+    const auto upgrade = [&] {
+      const bool done = bounded ? lease.try_upgrade_for(limit) : lease.try_upgrade();
+      if (done) grip.change(part.resource, Mode::exclusive, asked);
+      return yes_or_no(done);
+    };
+    verb(bounded ? "upgrade_for" : "upgrade", id, upgrade, bounded ? Limit(limit) : Limit());
+  }
+}
+
 void Hand::update(const Grip& grip, const Lease& lease, const std::string& resource) {
   if (!lease.traits().fences) return;
   const auto fence = lease.fence(resource).value;
@@ -261,7 +284,7 @@ void Hand::update(const Grip& grip, const Lease& lease, const std::string& resou
   const auto bare = register_.read(resource, false, fence, owner).value_or(0);
   const auto fenced = register_.read(resource, true, fence, owner);
   // Some are slow, and may write when their lease is long over: fences are there for these.
-  pause(chance(0.1) ? Duration(1s) : Duration(5ms));
+  pause(chance(0.03) ? Duration(1s) : Duration(5ms));
   register_.write(resource, false, fence, owner, bare, grip.id());
   if (fenced) register_.write(resource, true, fence, owner, *fenced, grip.id());
 }

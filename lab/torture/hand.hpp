@@ -45,6 +45,8 @@ class Hand {
   // Wishes.
   Wish any_wish();
   interlock::Duration some_ttl();
+  /// Half of them are shorter than many a call takes.
+  interlock::Duration some_limit(interlock::Duration at_most);
   void choose_way(Wish& wish);
   std::string name(const std::string& kind, std::uint64_t count);
 
@@ -64,12 +66,14 @@ class Hand {
   /// What a program might do when it loses a lease.
   std::function<void()> something_for_a_loss();
   void do_something(const Wish& wish, Grip& grip, interlock::Lease& lease);
+  void change_mode(const Wish& wish, Grip& grip, interlock::Lease& lease);
   void update(const Grip& grip, const interlock::Lease& lease, const std::string& resource);
   void give_back(Grip& grip, interlock::Lease& lease);
-  std::string begin(const std::string& verb, const std::string& lease);
+  using Limit = std::optional<interlock::Duration>;
+  std::string begin(const std::string& verb, const std::string& lease, const Limit& limit = {});
   /// Writes what a verb answered, or how it failed.
   void verb(const std::string& verb, const std::string& lease,
-            const std::function<std::string()>& call);
+            const std::function<std::string()>& call, const Limit& limit = {});
   void detach(Grip& grip, interlock::Lease& lease);
   void adopt();
   void break_something();

@@ -34,7 +34,7 @@
 //   from the register
 //     register  {r, fenced, value}                      after all writes, it stands at this
 //   from the director
-//     round     {topology, given, seed, processes, hands, seconds, promise: {…}}
+//     round     {topology, given, seed, processes, hands, seconds, timeout, promise: {…}}
 //     fault     {n, name, voids, disturbs, target}      fault n begins. `voids`: the store's promise allows two holders across
 //                                                       it. `disturbs`: calls may fail and leases may be lost (so it is if missing)
 //     target    {n, target}                             what fault n has chosen; or skipped {n, why}: it could not begin
@@ -44,7 +44,8 @@
 //     crashed   {worker, status}                        it ended in another way than it should
 //     calm      {}                                      all faults are healed, all workers are asked to end
 //     probe     {r, within, answer, took}               after the calm: somebody asked for r, and was granted within so long, or not
-//     left      {what}                                  after all has ended, the store still shows this
+//     left      {what}                                  after all has ended, the store still shows this. Of a worker: though
+//                                                       it has given back all that it had
 #pragma once
 
 #include <cstdint>

@@ -31,6 +31,7 @@ struct Options {
   int processes = 3;
   int hands = 3;
   int repeats = 0;
+  std::vector<std::string> until{};
   std::string keep{};
   std::string known{};
   bool json = false;
@@ -59,10 +60,11 @@ class Session {
         } else if (!torture::only_known(round, known_)) {
           failed_ = true;
           repeat(kind, round);
+          if (found()) break;
         }
       }
       ++seed;
-    } while (interlock::BootClock::now() < until);
+    } while (interlock::BootClock::now() < until && !found());
     if (options_.json) {
       std::cout << to_json(rounds_).dump(2) << '\n';
     } else {
@@ -75,6 +77,15 @@ class Session {
   [[nodiscard]] bool is_wanted(const std::string& name) const {
     return options_.stores.empty() ||
            std::find(options_.stores.begin(), options_.stores.end(), name) != options_.stores.end();
+  }
+
+  /// What it was to go on for, in the last round.
+  [[nodiscard]] bool found() const {
+    const auto& findings = rounds_.back().findings;
+    return std::any_of(findings.begin(), findings.end(), [this](const auto& finding) {
+      return !finding.violations.empty() && std::find(options_.until.begin(), options_.until.end(),
+                                                      finding.name) != options_.until.end();
+    });
   }
 
   RoundResult hold(const torture::TopologyKind& kind, std::uint64_t seed,
@@ -138,6 +149,8 @@ int main(int argc, char** argv) {
     app.add_option("--seconds", options.seconds, "How long faults go on in a round");
     app.add_option("--processes", options.processes, "Worker processes");
     app.add_option("--hands", options.hands, "Threads of each that take locks");
+    app.add_option("--until", options.until,
+                   "End when this check has found something; may be repeated");
     app.add_option("--repeats", options.repeats, "How often a round that failed is repeated");
     app.add_option("--keep", options.keep, "Where histories of failed rounds are kept")->required();
     app.add_option("--known", options.known, "The table of what is known to be wrong");

@@ -38,6 +38,7 @@ struct Promise {
   bool across_processes = true;  ///< false: all workers live in one process (memory, chaos)
   bool queues = true;            ///< waiters are served in order of coming
   bool detaches = true;          ///< a lease can outlive its client
+  bool timeout = true;           ///< its URL takes timeout=
 };
 
 class Topology {

@@ -23,6 +23,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
+// A call's timeout, a few more tries, and messages that come late.
+constexpr interlock::Duration kGoneWithin = 20s;
+
 int entries(const char* directory) {
   const std::filesystem::directory_iterator each(directory);
   return static_cast<int>(std::distance(begin(each), end(each)));
@@ -58,6 +61,28 @@ void wait_for_end_of_input() {
   char byte = 0;
   while (::poll(&input, 1, -1) < 0 || ::read(STDIN_FILENO, &byte, 1) > 0) {
   }
+}
+
+// All calls have ended, and the store is well: what this process took has to be gone, however long its TTL is.
+void look_for_own(const Worker& worker) {
+  std::string left;
+  for (const auto until = now() + kGoneWithin.count(); now() < until;) {
+    try {
+      left.clear();
+      for (const auto& resource : worker.client.inspect({.prefix = worker.plan.prefix}).resources) {
+        for (const auto& holder : resource.holders) {
+          if (holder.who.pid == ::getpid())
+            left += resource.resource + " (" + holder.owner.brief() + "), ";
+        }
+      }
+      if (left.empty()) return;
+    } catch (const interlock::Error&) {
+      // Whether the store recovers is another check's.
+    }
+    std::this_thread::sleep_for(50ms);
+  }
+  if (left.empty()) return;
+  worker.log.add("left", {{"what", left + "held by worker " + worker.plan.name}});
 }
 
 }  // namespace
@@ -128,6 +153,7 @@ int run_worker(const Opener& open) {
     worker->ending.request_stop();
     worker->watch.cancel_all();
   }
+  look_for_own(*worker);
   write_figures(worker->log, "end");
   std::this_thread::sleep_for(1s);
   write_figures(worker->log, "idle");

@@ -32,6 +32,11 @@ struct WorkerPlan {
 void to_json(Json& json, const WorkerPlan& plan);
 void from_json(const Json& json, WorkerPlan& plan);
 
+/// Nothing of this length may be in the way of anybody when those who took it have ended in order: a lock that
+/// nobody holds and that waits for its TTL is a fault. What the killed ones leave, the director breaks.
+constexpr interlock::Duration kLongTtl = std::chrono::minutes(10);
+constexpr auto kLongNames = "long";
+
 /// How a URL becomes a client.
 using Opener = std::function<interlock::Client(const std::string& url)>;
 

@@ -465,11 +465,8 @@ void Engine::deliver(std::function<void()> callback) {
 
 void Engine::tell_lost(const std::stop_source& signal) {
   if (!signal.stop_possible()) return;
-  try {
-    losses_.post([signal] { signal.request_stop(); });
-  } catch (const std::system_error&) {
-    signal.request_stop();  // no thread can be had: here is better than never
-  }
+  auto source = signal;
+  source.request_stop();
 }
 
 void Engine::note(const Claim& claim, const Answer& answer) noexcept {

@@ -5,7 +5,7 @@ source "$(dirname "$0")/cli_lib.bash"
 # looked_at CHECK: how much it looked at, in the JSON that was printed.
 looked_at() {
   python3 -c 'import json,sys
-print(next(f["looked_at"] for f in json.load(open("out"))["rounds"][0]["findings"] if f["check"] == sys.argv[1]))' "$1"
+print(next(f["looked_at"] for f in json.load(open("out"))["rounds"][0]["checks"] if f["check"] == sys.argv[1]))' "$1"
 }
 
 it "tries a store, finds nothing wrong with it, and leaves nothing there"

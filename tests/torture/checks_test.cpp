@@ -461,6 +461,21 @@ TEST(Answers, WhoMayStillBeThereExplainsBusy) {
   EXPECT_EQ(busy(cancelled), 1U);
 }
 
+TEST(Answers, ALimitThatIsOverBeforeAnAnswerCanComeSaysNothing) {
+  for (const auto limit : {1 * kMs, 300 * kMs}) {
+    History history;
+    history.ask(10, "1.0/1", shared("a"), {{"form", "bounded"}, {"limit", limit}})
+        .told(400, "1.0/1", "timed_out");
+    history.ask(410, "1.0/2", shared("b"))
+        .told(411, "1.0/2", "granted")
+        .holds(412, "1.0/2", shared("b"), 900);
+    history.verb(420, "1.0/3", "upgrade_for", "1.0/2", {{"limit", limit}});
+    history.told(800, "1.0/3", "no");
+    const auto expected = limit < 250 * kMs ? 0U : 2U;
+    EXPECT_EQ(history.judged_by(checks::answers).violations.size(), expected) << limit;
+  }
+}
+
 TEST(Answers, ARefusedUpgradeNeedsAnotherReader) {
   History history;
   history.ask(10, "1.0/1", shared("a"))

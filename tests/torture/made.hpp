@@ -95,9 +95,9 @@ class History {
     return add(ms, worker_of(lease), "leaves", {{"lease", lease}, {"r", r}});
   }
   History& verb(std::int64_t ms, const std::string& op, const std::string& verb,
-                const std::string& lease) {
-    return add(ms, worker_of(op), "ask",
-               {{"op", op}, {"verb", verb}, {"via", "call"}, {"lease", lease}});
+                const std::string& lease, Json more = Json::object()) {
+    more.update({{"op", op}, {"verb", verb}, {"via", "call"}, {"lease", lease}});
+    return add(ms, worker_of(op), "ask", std::move(more));
   }
   History& release(std::int64_t ms, const std::string& lease,
                    const std::string& answer = "released") {

@@ -111,6 +111,8 @@ class Judge {
   }
 
   void taken(const Call& call) {
+    const bool by_limit = call.answer == "timed_out" || call.verb == "upgrade_for";
+    if (by_limit && call.limit && *call.limit < index_.tolerances().fair_chance) return;
     if (presences_.rival(call, call.from(), call.to()) != nullptr) return;
     // An upgrade of a lease that is lost is refused as well.
     if (!call.acquires()) {

@@ -20,6 +20,8 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
 struct Tolerances {
   std::int64_t grace = 4 * kSecond;       ///< a healed fault may still be felt for so long
   std::int64_t early = 5 * kMillisecond;  ///< a limit may be over so much before its time
+  /// A limit below this may be over before any answer can have come: *timed out* says nothing then.
+  std::int64_t fair_chance = 250 * kMillisecond;
   std::int64_t bound = 6 * kSecond;  ///< a bounded wait may take so much longer: one call's timeout
   std::int64_t longest_call = 60 * kSecond;  ///< a call that does not wait ends within so long
   std::int64_t forgotten =
@@ -28,8 +30,8 @@ struct Tolerances {
   std::int64_t order_asked = 200 * kMillisecond;  ///< asked so much earlier: surely first in line
   std::int64_t order_granted = 250 * kMillisecond;
   std::int64_t long_stall =
-      1 * kSecond;                ///< a process that did not run for so long may miss answers
-  std::int64_t more_threads = 8;  ///< a client's callbacks have that many at most
+      1 * kSecond;                 ///< a process that did not run for so long may miss answers
+  std::int64_t more_threads = 20;  ///< what callbacks of a client run on, at most, and a few more
   std::int64_t more_descriptors = 8;
   std::int64_t more_memory = 32 << 20;
   double most_cpu = 0.05;  ///< of a processor, by an idle process

@@ -70,7 +70,7 @@ class FileTopology final : public Topology {
  public:
   [[nodiscard]] std::string url() const override { return "file://" + locks().string(); }
   [[nodiscard]] Promise promise() const override {
-    return {.shortest_ttl = std::chrono::milliseconds(100)};
+    return {.shortest_ttl = std::chrono::milliseconds(100), .timeout = false};
   }
   [[nodiscard]] std::vector<std::string> left_out() const override {
     if (disk_.own()) return {};

@@ -18,7 +18,8 @@ namespace {
 constexpr auto kMemory = "memory:torture";
 
 Promise in_one_process() {
-  return {.shortest_ttl = std::chrono::milliseconds(50), .across_processes = false};
+  return {
+      .shortest_ttl = std::chrono::milliseconds(50), .across_processes = false, .timeout = false};
 }
 
 class MemoryTopology final : public Topology {
