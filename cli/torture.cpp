@@ -56,10 +56,13 @@ fs::path fresh_directory() {
 
 int run_round(const Wanted& wanted, const Common& common, const Arguments& arguments) {
   auto plan = wanted.plan;
-  const auto traits = open_any_store(common).traits();
+  const auto client = open_any_store(common);
+  const auto& traits = client.traits();
   plan.topology = traits.name;
   plan.given = true;
   plan.prefix = "interlock-torture-" + interlock::Owner::random().brief() + "-";
+  // A store that does not answer is told here, and not by each worker.
+  (void)client.inspect({.prefix = plan.prefix});
   plan.self = {"interlock", "torture"};
   plan.command = fs::read_symlink("/proc/self/exe");
   plan.directory = wanted.keep.empty() ? fresh_directory() : fs::path(wanted.keep);
