@@ -465,8 +465,11 @@ void Engine::deliver(std::function<void()> callback) {
 
 void Engine::tell_lost(const std::stop_source& signal) {
   if (!signal.stop_possible()) return;
-  auto source = signal;
-  source.request_stop();
+  try {
+    losses_.post([signal] { signal.request_stop(); });
+  } catch (const std::system_error&) {
+    signal.request_stop();  // no thread can be had: here is better than never
+  }
 }
 
 void Engine::note(const Claim& claim, const Answer& answer) noexcept {
