@@ -5,6 +5,7 @@
 #   make test       build everything and run every test
 #   make strange    some of them a minute after boot, without privileges and HOME, in Turkish, …
 #   make interop    meet other lock libraries on Redis: redis-py, redsync, node-redlock, …
+#   make torture    try hard to break the locks of every store; STORE=redlock MINUTES=60 SEED=7
 #   make collector  meet an OpenTelemetry Collector with our traces
 #   make bench      measure, as ratios to a baseline of the same run
 #   make compare    Interlock and its peers side by side: docs/benchmarks.md; QUICK=1 for a short look
@@ -23,7 +24,7 @@ JOBS ?= $(shell nproc)
 # Most tests wait for something most of the time.
 TEST_JOBS ?= $(shell expr 4 \* $(JOBS))
 
-.PHONY: all build demo test strange interop collector bench compare lint format sanitize asan tsan clang without install deps clean
+.PHONY: all build demo test strange interop torture collector bench compare lint format sanitize asan tsan clang without install deps clean
 .DELETE_ON_ERROR:
 
 all: build
@@ -60,6 +61,17 @@ interop: build
 	@command -v go >/dev/null || tools/deps go
 	@command -v npm >/dev/null || tools/deps node
 	tests/interop/run build
+
+# Histories of rounds that show something are kept below build/torture. Porcupine, which checks them as well, takes Go.
+STORE ?=
+MINUTES ?= 12
+SEED ?= 1
+REPEATS ?= 10
+torture: deps build/build.ninja
+	@command -v go >/dev/null || tools/deps go
+	cmake --build --preset release -j $(JOBS) --target lab/all cli/all
+	build/bin/lab/torture $(foreach store,$(STORE),--store $(store)) --minutes $(MINUTES) --seed $(SEED) \
+	  --repeats $(REPEATS) --keep build/torture --known lab/torture/known.md
 
 collector: build
 	@command -v go >/dev/null || tools/deps go

@@ -58,6 +58,7 @@ int run_round(const Wanted& wanted, const Common& common, const Arguments& argum
   auto plan = wanted.plan;
   const auto traits = open_any_store(common).traits();
   plan.topology = traits.name;
+  plan.given = true;
   plan.prefix = "interlock-torture-" + interlock::Owner::random().brief() + "-";
   plan.self = {"interlock", "torture"};
   plan.command = fs::read_symlink("/proc/self/exe");

@@ -2,10 +2,11 @@
 # A job that must not overlap itself. In a crontab it is one line:
 #
 #   INTERLOCK_URL=file:///var/lib/backup/locks
-#   */5 * * * *  /usr/local/bin/interlock run -n -E 0 nightly -- /usr/local/bin/backup.sh
+#   */5 * * * *  /usr/local/bin/interlock run -n -q -E 0 nightly -- /usr/local/bin/backup.sh
 #
 #   INTERLOCK_URL  where the lock is; without it, one place for each user of this machine
 #   -n             if the last run is still going, don't wait for it
+#   -q             ... and say nothing, so that cron sends no mail
 #   -E 0           ... and that is no failure
 #
 # The lock goes with the job: when the job ends, or is killed, or the machine reboots, it is free.
@@ -27,7 +28,7 @@ BACKUP
 chmod +x backup.sh
 
 # The first run takes its time.
-"$interlock" run -n -E 0 nightly -- ./backup.sh &
+"$interlock" run -n -q -E 0 nightly -- ./backup.sh &
 first=$!
 until [[ -s log ]]; do
   kill -0 "$first" 2>/dev/null || fail "the job did not start"
@@ -36,7 +37,8 @@ done
 "$interlock" who nightly
 
 # Five minutes later cron starts the second one: it sees that and leaves.
-"$interlock" run -n -E 0 nightly -- ./backup.sh || fail "-E 0 makes busy a success"
+"$interlock" run -n -q -E 0 nightly -- ./backup.sh 2>message || fail "-E 0 makes busy a success"
+[[ ! -s message ]] || fail "-q says nothing of it"
 [[ $(wc -l <log) = 1 ]] || fail "the job ran once"
 
 # Without -E, busy has a status of its own, so that a script can tell it from a failed job.

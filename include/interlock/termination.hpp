@@ -2,8 +2,9 @@
 //
 //     int main() {
 //       const interlock::Termination termination;   // the first line
-//       auto lease = mutex.acquire(termination.token());
-//       while (lease && !termination.requested()) work();
+//       auto attempt = mutex.try_acquire_for(1h, termination.token());
+//       if (!attempt) return 1;                      // also if a signal ended the wait
+//       while (*attempt && !termination.requested()) work();
 //     }                                              // the lease is released here
 //
 // Without it, SIGTERM (systemd, Docker, Kubernetes) and Ctrl-C end the process at once. No destructor runs then, and
@@ -31,8 +32,8 @@ namespace interlock {
 ///   for callbacks of the token that run.
 ///
 /// What it does not do:
-/// - It ends nothing by itself. The program passes the token to its waits (which then end with `cancelled`), looks at
-///   `requested()` in its loops, and returns from main.
+/// - It ends nothing by itself. The program passes the token to its waits, looks at `requested()` in its loops, and returns
+///   from main. A wait then ends as `cancelled`; acquire() throws that as an Error, which the program has to catch.
 /// - SIGHUP, SIGQUIT and all other signals keep their effect; so does SIGKILL, after which the TTL ends the locks.
 /// - Programs that this one starts inherit the blocked signals, and could not be ended by them. After fork, restore the mask
 ///   before exec: `sigprocmask(SIG_SETMASK, &termination.original_mask(), nullptr)`; for posix_spawn there is

@@ -4,4 +4,4 @@
 #error "Interlock needs C++20: -std=c++20"
 #endif
 
-#define INTERLOCK_VERSION "0.1.0"
+#define INTERLOCK_VERSION "0.2.0"

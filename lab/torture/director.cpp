@@ -196,6 +196,7 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
   const Log log(plan.directory / "director.log");
   const auto timeout = promise.timeout ? some_timeout(plan.seed) : std::nullopt;
   log.add("round", {{"topology", plan.topology},
+                    {"given", plan.given},
                     {"seed", plan.seed},
                     {"processes", plan.processes},
                     {"hands", plan.hands},

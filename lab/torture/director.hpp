@@ -12,6 +12,7 @@ namespace torture {
 
 struct RoundPlan {
   std::string topology{};
+  bool given = false;  ///< a store of the user's own: for what the report says
   std::uint64_t seed = 0;
   int processes = 3;
   int hands = 3;

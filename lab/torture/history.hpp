@@ -34,7 +34,7 @@
 //   from the register
 //     register  {r, fenced, value}                      after all writes, it stands at this
 //   from the director
-//     round     {topology, seed, processes, hands, seconds, timeout, promise: {…}}
+//     round     {topology, given, seed, processes, hands, seconds, timeout, promise: {…}}
 //     fault     {n, name, voids, disturbs, target}      fault n begins. `voids`: the store's promise allows two holders across
 //                                                       it. `disturbs`: calls may fail and leases may be lost (so it is if missing)
 //     target    {n, target}                             what fault n has chosen; or skipped {n, why}: it could not begin

@@ -77,6 +77,7 @@ void count(RoundResult& round, const checks::Index& index) {
   for (const auto& event : index.events()) {
     if (event.k == "round") {
       round.topology = checks::text(event, "topology");
+      round.given = checks::flag(event, "given", false);
       round.seed = static_cast<std::uint64_t>(checks::number(event, "seed"));
     }
     if (event.k == "skipped") skipped.insert(checks::number(event, "n"));
@@ -262,7 +263,9 @@ RoundResult judge(const fs::path& directory, const fs::path& porcupine) {
 }
 
 std::string command(const RoundResult& round) {
-  return "make torture STORE=" + round.topology + " SEED=" + std::to_string(round.seed);
+  const auto seed = std::to_string(round.seed);
+  if (round.given) return "interlock torture --seed " + seed;
+  return "make torture STORE=" + round.topology + " SEED=" + seed;
 }
 
 void print_progress(std::ostream& out, const RoundResult& round) {

@@ -14,6 +14,7 @@ namespace torture {
 /// A round, without its history.
 struct RoundResult {
   std::string topology{};
+  bool given = false;  ///< a store of the user's own
   std::uint64_t seed = 0;
   double seconds = 0;  ///< that the workers worked
   std::filesystem::path directory{};

@@ -88,6 +88,11 @@ it "tells more if the file says so"
 printf '{"url": "file://%s/locks", "logLevel": "debug"}' "$work" >interlock.json
 expect 0 "$INTERLOCK" run a -- true
 contains "$err" granted
+printf '{"url": "file://%s/locks", "logLevel": "info"}' "$work" >interlock.json
+expect 0 "$INTERLOCK" run a -- true
+refute grep -q granted err
+expect 0 "$INTERLOCK" -v run a -- true
+contains "$err" granted
 
 it "refuses a file that is not meant for it, with the line, a suggestion and the way out"
 printf '{\n  "url": "file://%s/locks",\n  "tll": "10s"\n}\n' "$work" >interlock.json

@@ -91,7 +91,7 @@ expect 0 unshare --mount bash -c 'mount -t tmpfs none /dev && mount -t tmpfs non
   setpriv --reuid=$user --regid=$user --clear-groups env -i "$INTERLOCK" config
 contains "$out" "file:///tmp/interlock-$user"
 
-it "is refused while locks are held where 0.1 kept them"
+it "is refused while locks are held where builds before 0.2 kept them"
 former=file:///dev/shm/interlock-$user
 mkfifo "$work/old"
 as_user "$INTERLOCK" run --url "$former" nightly -- cat <"$work/old" & job=$!

@@ -34,17 +34,24 @@ import json, sys
 d = json.loads(sys.argv[1])
 assert list(d) == ["store", "resources"] and d["store"].startswith("file:"), d
 (a,) = d["resources"]
-assert list(a) == ["res", "capacity", "holders", "waiters"] and a["res"] == "a", a
+assert list(a) == ["res", "capacity", "holders", "waiters"] and a["res"] == "a" and a["capacity"] == 0, a
 (h,) = a["holders"]
 common = {"res", "exp", "pid", "who", "owner_id", "identity", "actor", "host", "owner", "mode", "slots", "ancestor", "priority", "age_ms", "remaining_ms"}
 assert set(h) == common | {"fence"}, h
 assert h["mode"] == "exclusive" and h["who"] == "the nightly run" and h["pid"] > 0 and h["fence"] > 0, h
+assert open(f"/proc/{h['pid']}/comm").read() == "interlock-guard\n", h
 assert len(h["owner"]) == 8 and h["age_ms"] >= 0 and 0 < h["remaining_ms"] <= 30000, h
 w = a["waiters"]
 assert all(set(x) == common | {"place"} for x in w), w
 assert [(x["place"], x["who"], x["mode"], x["priority"]) for x in w] == [
     (1, "second", "exclusive", 0), (2, "third", "shared", -1)], w
 CHECK
+
+it "says in JSON that nothing is held by an empty array"
+expect 0 "$INTERLOCK" list --json nobody
+contains "$out" '"resources":[]'
+expect 1 "$INTERLOCK" who --json nobody
+contains "$out" '"resources":[]'
 
 it "list shows the owner's full number to nobody"
 for form in --json --all; do

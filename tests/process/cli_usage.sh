@@ -18,6 +18,16 @@ expect 0 "$INTERLOCK" --help
 expect 0 "$INTERLOCK" --version
 contains "$out" "interlock "
 
+it "has one version, in all places that name it"
+version=$(sed -n 's/^interlock //p' out)
+top=$here/../..
+contains "$(<"$top/include/interlock/version.hpp")" "#define INTERLOCK_VERSION \"$version\""
+contains "$(head -n 1 "$top/docs/man/interlock.1")" "\"Interlock $version\""
+contains "$(grep -m 1 '^## ' "$top/CHANGELOG.md")" "## $version"
+for page in README.md docs/guide.md examples/CMakeLists.txt tests/package/consumer/CMakeLists.txt; do
+  contains "$(<"$top/$page")" "find_package(interlock ${version%.*} CONFIG"
+done
+
 it "tells the formats of its stores, and does not load the full program for it"
 cp "$INTERLOCK" alone
 expect 0 ./alone --version

@@ -42,6 +42,16 @@ TEST_F(Terminations, AWaitEndsAsCancelledAndLeavesTheLine) {
   EXPECT_EQ(waiters("r"), 0U);
 }
 
+TEST_F(Terminations, AWaitInAcquireThrowsCancelledAndLeavesTheLine) {
+  const auto held = Mutex(locks(), "r").acquire();
+  auto waiter = program({"throws"});
+  ASSERT_TRUE(eventually([&] { return waiters("r") == 1; }));
+  waiter.signal(SIGTERM);
+  EXPECT_EQ(waiter.line(), "threw cancelled");
+  EXPECT_EQ(waiter.wait(), 3);
+  EXPECT_EQ(waiters("r"), 0U);
+}
+
 // timeout(1) signals the process and then its group.
 TEST_F(Terminations, TwoSignalsAtOnceAreOneRequest) {
   auto holder = program();

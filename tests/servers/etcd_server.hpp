@@ -193,14 +193,24 @@ class TlsEtcdServer {
 /// Three members that elect a leader within a second or so.
 class EtcdCluster {
  public:
-  EtcdCluster() {
+  /// Where a member listens, and a program to run it under: a network of its own.
+  struct Place {
+    std::string host = "127.0.0.1";
+    std::vector<std::string> under{};
+  };
+  /// Without places, all are here.
+  explicit EtcdCluster(std::vector<Place> places = {}) {
+    places.resize(3);
     std::vector<EtcdServer::Plan> plans;
     std::string all;
-    for (int i = 0; i < 3; ++i) {
-      plans.push_back(
-          {.name = "m" + std::to_string(i), .port = free_port(), .peer_port = free_port()});
-      all += (i == 0 ? "" : ",") + plans.back().name +
-             "=http://127.0.0.1:" + std::to_string(plans.back().peer_port);
+    for (const auto& place : places) {
+      plans.push_back({.name = "m" + std::to_string(plans.size()),
+                       .port = free_port(),
+                       .peer_port = free_port(),
+                       .host = place.host,
+                       .under = place.under});
+      all += (all.empty() ? "" : ",") + plans.back().name + "=http://" + place.host + ":" +
+             std::to_string(plans.back().peer_port);
     }
     for (auto& plan : plans) {
       plan.options = {"--initial-cluster",  all,   "--heartbeat-interval", "100",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -75,7 +76,7 @@ class RedisServer {
                       directory_.path().string(), "--unixsocket", socket()});
         words.insert(words.end(), options_.begin(), options_.end());
       } else {
-        words.push_back(write_sentinel_file());
+        words.push_back(sentinel_file(fixed));
       }
       words.insert(words.begin(), under_.begin(), under_.end());
       process_.emplace(std::move(words), log);
@@ -103,8 +104,9 @@ class RedisServer {
 
  private:
   // It keeps its memory in its configuration.
-  [[nodiscard]] std::string write_sentinel_file() const {
+  [[nodiscard]] std::string sentinel_file(bool again) const {
     const auto path = directory_.path() / "sentinel.conf";
+    if (again) return path.string();
     std::ofstream file(path);
     file << "port " << port_ << "\nbind 127.0.0.1\ndir " << directory_.path().string() << "\n";
     for (const auto& line : options_) file << line << "\n";
@@ -145,15 +147,23 @@ class TlsRedisServer {
   std::unique_ptr<RedisServer> server_;
 };
 
+/// Where others are to find a server: at its own port, or at that of a proxy before it.
+using Announced = std::function<int(RedisServer&)>;
+
 /// A master with replicas, and three sentinels that watch it as "main".
 class SentinelGroup {
  public:
-  explicit SentinelGroup(int replicas = 1) {
-    servers_.push_back(std::make_unique<RedisServer>());
-    const auto master = std::to_string(servers_[0]->port());
-    for (int i = 0; i < replicas; ++i) {
-      servers_.push_back(std::make_unique<RedisServer>(std::vector<std::string>{
-          "--replicaof", "127.0.0.1 " + master, "--repl-diskless-sync-delay", "0"}));
+  explicit SentinelGroup(
+      int replicas = 1, std::vector<std::string> options = {},
+      const Announced& announced = [](RedisServer& server) { return server.port(); }) {
+    options.insert(options.end(), {"--repl-diskless-sync-delay", "0"});
+    std::string master;
+    for (int i = 0; i <= replicas; ++i) {
+      servers_.push_back(std::make_unique<RedisServer>(options));
+      ports_.push_back(std::to_string(announced(*servers_.back())));
+      servers_.back()->set("replica-announce-port", ports_.back());
+      if (i == 0) master = ports_.back();
+      if (i > 0) servers_.back()->cli({"REPLICAOF", "127.0.0.1", master});
     }
     for (int i = 0; i < 3; ++i) {
       sentinels_.push_back(std::make_unique<RedisServer>(
@@ -184,8 +194,8 @@ class SentinelGroup {
   }
   [[nodiscard]] RedisServer& master() {
     const auto port = sentinels_[0]->cli({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"});
-    for (const auto& server : servers_) {
-      if (port.find(std::to_string(server->port())) != std::string::npos) return *server;
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      if (port.find(ports_[i]) != std::string::npos) return *servers_[i];
     }
     throw std::runtime_error("no master");
   }
@@ -194,19 +204,31 @@ class SentinelGroup {
 
  private:
   std::vector<std::unique_ptr<RedisServer>> servers_;
+  std::vector<std::string> ports_;  ///< as announced
   std::vector<std::unique_ptr<RedisServer>> sentinels_;
 };
 
 /// Three masters with a replica each.
 class RedisCluster {
  public:
-  RedisCluster() {
+  explicit RedisCluster(
+      const std::vector<std::string>& more_options = {},
+      const Announced& announced = [](RedisServer& server) { return server.port(); }) {
     std::vector<std::string> words{"redis-cli", "--cluster", "create"};
     for (int i = 0; i < 6; ++i) {
-      nodes_.push_back(std::make_unique<RedisServer>(std::vector<std::string>{
-          "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port",
-          std::to_string(free_port()), "--repl-diskless-sync-delay", "0"}));
-      words.push_back(nodes_.back()->address());
+      std::vector<std::string> options{"--cluster-enabled",
+                                       "yes",
+                                       "--cluster-node-timeout",
+                                       "1000",
+                                       "--cluster-port",
+                                       std::to_string(free_port()),
+                                       "--repl-diskless-sync-delay",
+                                       "0"};
+      options.insert(options.end(), more_options.begin(), more_options.end());
+      nodes_.push_back(std::make_unique<RedisServer>(std::move(options)));
+      const auto port = std::to_string(announced(*nodes_.back()));
+      nodes_.back()->set("cluster-announce-port", port);
+      words.push_back("127.0.0.1:" + port);
     }
     words.insert(words.end(), {"--cluster-replicas", "1", "--cluster-yes"});
     const auto log = (nodes_[0]->directory() / "create").string();

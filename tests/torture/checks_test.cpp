@@ -517,7 +517,9 @@ TEST(Order, IsNotExpectedOfOthers) {
   faulty.fault(2500, 2600, false);
   EXPECT_TRUE(clean(faulty.judged_by(checks::order), 0));
   auto stalled = two_waiters(5000, 4700);
-  stalled.add(2700, "1.0", "stall", {{"from", 2500 * kMs}});
+  stalled.add(2600, "1.0", "stall", {{"from", 2500 * kMs}});
+  EXPECT_EQ(stalled.judged_by(checks::order).violations.size(), 1U);
+  stalled.add(3000, "1.0", "stall", {{"from", 2800 * kMs}});
   EXPECT_TRUE(clean(stalled.judged_by(checks::order), 0));
   auto cancelled = two_waiters(5000, 4700);
   cancelled.add(4900, "1.0", "cancel", {{"op", "1.0/1"}});

@@ -1,9 +1,8 @@
 #include "torture/topologies/etcd_member.hpp"
 
-#include <chrono>
+#include <algorithm>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
 
 namespace torture {
 
@@ -56,23 +55,17 @@ void compact(const EtcdMember& member) {
 
 /// The alarm outlives restarts, and takes a majority to lower: other faults may have to heal before.
 Fault no_space(const EtcdMembers& members) {
-  auto lowering = std::make_shared<std::jthread>();
+  Healing healing;
   return of_all(
       {.name = "no space"},
-      [members, lowering](Random&) {
-        *lowering = {};
+      [members, healing](Random&) mutable {
+        healing.stop();
         for (const auto* member : members) member->check_answers();
         members.front()->raise_no_space();
       },
-      [members, lowering] {
-        *lowering = std::jthread([members](const std::stop_token& stop) {
-          for (std::size_t i = 0; !stop.stop_requested(); ++i) {
-            try {
-              return members.at(i % members.size())->lower_no_space();
-            } catch (const std::exception&) {
-              std::this_thread::sleep_for(std::chrono::milliseconds(100));
-            }
-          }
+      [members, healing]() mutable {
+        healing.begin([members, i = std::size_t{0}]() mutable {
+          members.at(i++ % members.size())->lower_no_space();
         });
       });
 }

@@ -1,7 +1,6 @@
 // What must not be left on the machine, however this process ends.
 #pragma once
 
-#include <sys/types.h>
 #include <string>
 
 namespace torture {
@@ -17,7 +16,7 @@ class LastWill {
 
  private:
   int until_ = -1;
-  pid_t child_ = -1;
+  int done_ = -1;
 };
 
 }  // namespace torture

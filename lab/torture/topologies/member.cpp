@@ -1,6 +1,7 @@
 #include "torture/topologies/member.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <list>
 #include <stdexcept>
@@ -117,11 +118,23 @@ Fault restarted(Nature nature, const Members& members,
       [](Member&) {});
 }
 
-Fault busy_processors() {
+void Healing::begin(std::function<void()> what) {
+  *thread_ = std::jthread([what = std::move(what)](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      try {
+        return what();
+      } catch (const std::exception&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      }
+    }
+  });
+}
+
+Fault busy_processors(bool voids) {
   using interlock::servers::Process;
   auto busy = std::make_shared<std::list<Process>>();
   return of_all(
-      {.name = "busy processors"},
+      {.name = "busy processors", .voids = voids},
       [busy](Random&) {
         const auto processors = std::max(1U, std::thread::hardware_concurrency());
         for (unsigned i = 0; i <= std::min(processors, 16U); ++i)

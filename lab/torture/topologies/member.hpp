@@ -2,7 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "torture/topology.hpp"
@@ -32,6 +35,8 @@ class Member {
   void thaw();
   /// Does this while it runs, even if it is stopped: nothing that a fault changes may stay when it heals.
   void awake(const std::function<void()>& what);
+  /// No fault keeps it from answering.
+  [[nodiscard]] bool answers() const noexcept { return down_ == 0 && frozen_ == 0; }
   /// Throws if a fault keeps it from answering.
   void check_answers() const;
   /// Down and up again, with this in between. Nothing if another fault has taken it down.
@@ -53,24 +58,52 @@ struct Nature {
   bool disturbs = true;
 };
 
-/// A fault of one of several things, chosen by the seed each time it begins.
+/// A fault of one of several things, chosen by the seed each time it begins; only of those that are `fit` then.
 template <class T>
-Fault one_of(Nature nature, std::vector<T*> all, std::function<void(T&, Random&)> begin,
-             std::function<void(T&)> heal) {
+Fault one_of(
+    Nature nature, std::vector<T*> all, std::function<void(T&, Random&)> begin,
+    std::function<void(T&)> heal, std::function<bool(T&)> fit = [](T&) { return true; }) {
   auto chosen = std::make_shared<T*>(nullptr);
   return {.name = std::move(nature.name),
           .voids = nature.voids,
           .disturbs = nature.disturbs,
           .begin =
-              [all = std::move(all), begin = std::move(begin), chosen](Random& random) {
-                *chosen = all.at(random() % all.size());
-                begin(**chosen, random);
-                return (*chosen)->name();
+              [all = std::move(all), begin = std::move(begin), fit = std::move(fit),
+               chosen](Random& random) {
+                auto fitting = all;
+                std::erase_if(fitting, [&](T* one) { return !fit(*one); });
+                if (fitting.empty()) throw std::runtime_error("there is nothing to do it to");
+                auto& found = *fitting.at(random() % fitting.size());
+                begin(found, random);
+                *chosen = &found;
+                return found.name();
               },
           .heal =
               [heal = std::move(heal), chosen] {
                 if (*chosen != nullptr) heal(**chosen);
                 *chosen = nullptr;
+              }};
+}
+
+/// A fault of what `find` gives when it begins: the leader, the master.
+template <class T>
+Fault of_found(Nature nature, std::function<T&()> find, std::function<void(T&)> begin,
+               std::function<void(T&)> heal) {
+  auto found = std::make_shared<T*>(nullptr);
+  return {.name = std::move(nature.name),
+          .voids = nature.voids,
+          .disturbs = nature.disturbs,
+          .begin =
+              [find = std::move(find), begin = std::move(begin), found](Random&) {
+                auto& chosen = find();
+                begin(chosen);
+                *found = &chosen;
+                return chosen.name();
+              },
+          .heal =
+              [heal = std::move(heal), found] {
+                if (*found != nullptr) heal(**found);
+                *found = nullptr;
               }};
 }
 
@@ -83,8 +116,19 @@ Fault killed_but(Nature nature, const Members& members, std::size_t left);
 Fault frozen(Nature nature, const Members& members);
 Fault restarted(Nature nature, const Members& members,
                 const std::function<void(Member&)>& between = {});
+/// What heals a fault, in the background, again and again until it succeeds: other faults may have to heal before.
+/// `stop` is called when the fault begins anew.
+class Healing {
+ public:
+  void begin(std::function<void()> what);
+  void stop() { *thread_ = {}; }
+
+ private:
+  std::shared_ptr<std::jthread> thread_ = std::make_shared<std::jthread>();
+};
+
 /// As many busy processes as there are processors, and one more.
-Fault busy_processors();
+Fault busy_processors(bool voids = false);
 
 void append(std::vector<Fault>& to, std::vector<Fault> more);
 

@@ -18,7 +18,7 @@ class Advisory final : public Topology {
   [[nodiscard]] Promise promise() const override { return {.detaches = false}; }
   std::vector<Fault> faults() override {
     auto list = postgres_faults(member_, true);
-    append(list, passage_faults({&passage_}, true));
+    append(list, passage_faults({&passage_}, {.cuts = true}));
     list.push_back(busy_processors());
     return list;
   }

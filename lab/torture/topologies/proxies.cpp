@@ -39,9 +39,9 @@ Fault weather(Nature nature, const Passages& passages, double Proxy::Weather::*k
       });
 }
 
-Fault stall(std::string name, const Passages& passages, std::vector<Proxy::Way> ways) {
+Fault stall(Nature nature, const Passages& passages, std::vector<Proxy::Way> ways) {
   return one_of<Passage>(
-      {.name = std::move(name)}, passages,
+      std::move(nature), passages,
       [ways](Passage& passage, Random&) {
         for (const auto way : ways) passage.stall(way, 1);
       },
@@ -52,10 +52,11 @@ Fault stall(std::string name, const Passages& passages, std::vector<Proxy::Way> 
 
 }  // namespace
 
-std::vector<Fault> passage_faults(const Passages& passages, bool cuts_void) {
+std::vector<Fault> passage_faults(const Passages& passages, PassageVoids voids) {
   using Weather = Proxy::Weather;
+  const bool cuts_void = voids.cuts || voids.delays;
   return {
-      weather({.name = "messages delayed"}, passages, &Weather::delay, 0.3),
+      weather({.name = "messages delayed", .voids = voids.delays}, passages, &Weather::delay, 0.3),
       weather({.name = "connections cut at any byte", .voids = cuts_void}, passages, &Weather::cut,
               0.02),
       weather({.name = "replies lost", .voids = cuts_void}, passages, &Weather::lose_reply, 0.01),
@@ -63,9 +64,10 @@ std::vector<Fault> passage_faults(const Passages& passages, bool cuts_void) {
               0.01),
       weather({.name = "requests delivered twice", .voids = cuts_void}, passages, &Weather::twice,
               0.02),
-      stall("requests held up", passages, {Proxy::to_server}),
-      stall("replies held up", passages, {Proxy::to_client}),
-      stall("cut off", passages, {Proxy::to_server, Proxy::to_client}),
+      stall({.name = "requests held up", .voids = voids.delays}, passages, {Proxy::to_server}),
+      stall({.name = "replies held up", .voids = voids.delays}, passages, {Proxy::to_client}),
+      stall({.name = "cut off", .voids = voids.delays}, passages,
+            {Proxy::to_server, Proxy::to_client}),
       one_of<Passage>(
           {.name = "connections cut", .voids = cuts_void}, passages,
           [](Passage& passage, Random&) { passage.cut(); }, [](Passage&) {}),

@@ -39,7 +39,11 @@ class Passage {
 
 using Passages = std::vector<Passage*>;
 
-/// `cuts_void`: the store frees what a client holds as soon as its connection ends.
-std::vector<Fault> passage_faults(const Passages& passages, bool cuts_void = false);
+/// Which of them the store's promise does not survive.
+struct PassageVoids {
+  bool cuts = false;    ///< what a client holds is free as soon as its connection ends
+  bool delays = false;  ///< servers that don't hear from each other fail over
+};
+std::vector<Fault> passage_faults(const Passages& passages, PassageVoids voids = {});
 
 }  // namespace torture

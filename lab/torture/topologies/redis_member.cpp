@@ -6,9 +6,14 @@ std::vector<std::string> durable_redis() {
   return {"--appendonly", "yes", "--appendfsync", "always"};
 }
 
+bool RedisMember::is_master() const {
+  return answers() && server_.cli({"ROLE"}).starts_with("master");
+}
+
 void RedisMember::tell(const std::vector<std::string>& words) const {
   const auto answer = server_.cli(words);
-  if (answer.empty() || answer.starts_with("Could not") || answer.find("ERR") != std::string::npos)
+  if (answer.empty() || answer.starts_with("Could not") || answer.starts_with("READONLY") ||
+      answer.find("ERR") != std::string::npos)
     throw std::runtime_error(name() + " to " + words.front() + ": " + answer);
 }
 
@@ -25,46 +30,57 @@ Fault told(Nature nature, const RedisMembers& members, std::vector<std::string> 
 }
 
 /// Little memory, until it heals.
-Fault short_of_memory(Nature nature, const RedisMembers& members, const std::string& policy) {
+Fault short_of_memory(const RedisMembers& members) {
   return one_of<RedisMember>(
-      std::move(nature), members,
-      [policy](RedisMember& member, Random&) {
+      {.name = "out of memory"}, members,
+      [](RedisMember& member, Random&) {
         member.check_answers();
-        member.tell({"CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", "1"});
+        member.tell({"CONFIG", "SET", "maxmemory", "1"});
       },
       [](RedisMember& member) {
-        member.awake([&] {
-          member.tell({"CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "0"});
-        });
+        member.awake([&] { member.tell({"CONFIG", "SET", "maxmemory", "0"}); });
       });
 }
 
 }  // namespace
 
-std::vector<Fault> redis_faults(const RedisMembers& members) {
+std::vector<Fault> redis_faults(const RedisMembers& members, bool failovers) {
   const Members all(members.begin(), members.end());
   return {
-      killed({.name = "killed"}, all),
-      frozen({.name = "stopped"}, all),
-      restarted({.name = "restarted with its data"}, all),
+      killed({.name = "killed", .voids = failovers}, all),
+      frozen({.name = "stopped", .voids = failovers}, all),
+      restarted({.name = "restarted with its data", .voids = failovers}, all),
       told({.name = "SCRIPT FLUSH", .disturbs = false}, members, {"SCRIPT", "FLUSH"}),
-      told({.name = "CLIENT KILL"}, members, {"CLIENT", "KILL", "TYPE", "normal"}),
+      told({.name = "CLIENT KILL", .voids = failovers}, members,
+           {"CLIENT", "KILL", "TYPE", "normal"}),
       told({.name = "CLIENT KILL of subscribers"}, members, {"CLIENT", "KILL", "TYPE", "pubsub"}),
-      told({.name = "CLIENT PAUSE"}, members, {"CLIENT", "PAUSE", "1500"}),
-      short_of_memory({.name = "out of memory"}, members, "noeviction"),
+      told({.name = "CLIENT PAUSE", .voids = failovers}, members, {"CLIENT", "PAUSE", "1500"}),
+      short_of_memory(members),
   };
 }
 
 std::vector<Fault> redis_data_faults(const RedisMembers& members, bool voids) {
+  const auto of_master = [&](std::string name, std::function<void(RedisMember&, Random&)> what) {
+    return one_of<RedisMember>(
+        {.name = std::move(name), .voids = voids}, members, std::move(what), [](RedisMember&) {},
+        [](RedisMember& member) { return member.is_master(); });
+  };
   return {
-      one_of<RedisMember>(
-          {.name = "restarted without data", .voids = voids}, members,
-          [](RedisMember& member, Random&) {
-            member.restart([&] { member.server().remove_data(); });
-          },
-          [](RedisMember&) {}),
-      told({.name = "FLUSHALL", .voids = voids}, members, {"FLUSHALL"}),
-      short_of_memory({.name = "eviction", .voids = voids}, members, "allkeys-random"),
+      of_master("restarted without data",
+                [](RedisMember& member, Random&) {
+                  member.restart([&] { member.server().remove_data(); });
+                }),
+      of_master("FLUSHALL", [](RedisMember& member, Random&) { member.tell({"FLUSHALL"}); }),
+      // What an eviction policy other than noeviction does to some keys.
+      of_master("eviction",
+                [](RedisMember& member, Random& random) {
+                  constexpr int kMost = 10;
+                  for (auto keys = 1 + random() % kMost; keys > 0; --keys) {
+                    auto key = member.server().cli({"RANDOMKEY"});
+                    key.erase(key.find_last_not_of('\n') + 1);
+                    if (!key.empty()) member.tell({"UNLINK", key});
+                  }
+                }),
   };
 }
 

@@ -18,6 +18,8 @@ class RedisMember : public Member {
         server_(server) {}
 
   [[nodiscard]] RedisServer& server() const noexcept { return server_; }
+  /// It answers, and is no replica.
+  [[nodiscard]] bool is_master() const;
   /// Throws if it refuses.
   void tell(const std::vector<std::string>& words) const;
 
@@ -27,8 +29,8 @@ class RedisMember : public Member {
 
 using RedisMembers = std::vector<RedisMember*>;
 
-/// What an administrator does, or a server that has little memory, to one of these. None loses data.
-std::vector<Fault> redis_faults(const RedisMembers& members);
+/// What an administrator does, or a server that has little memory, to one of these. None loses data, but by a failover.
+std::vector<Fault> redis_faults(const RedisMembers& members, bool failovers = false);
 /// What loses the data of one of them.
 std::vector<Fault> redis_data_faults(const RedisMembers& members, bool voids);
 /// What each server is started with: everything that it has confirmed is on its disk.

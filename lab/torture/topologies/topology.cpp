@@ -12,13 +12,13 @@ const std::vector<TopologyKind>& topologies() {
              file_kinds(),
 #endif
 #ifdef TORTURE_REDIS
-             redis_kinds(), redlock_kinds(),
+             redis_kinds(), sentinel_kinds(), cluster_kinds(), redlock_kinds(),
 #endif
 #ifdef TORTURE_POSTGRES
-             postgres_kinds(),
+             postgres_kinds(), standby_kinds(),
 #endif
 #ifdef TORTURE_ETCD
-             etcd_kinds(),
+             etcd_kinds(), etcd_cluster_kinds(),
 #endif
 #ifdef TORTURE_MEMORY
              memory_kinds(),

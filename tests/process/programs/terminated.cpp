@@ -1,5 +1,6 @@
-// terminated URL NAME [hangs]: takes the lock, says "held", and ends in order when it gets SIGTERM. "cancelled": its wait
-// was. hangs: a callback of the token does not return. URL "-": takes nothing, and does what NAME says.
+// terminated URL NAME [hangs | throws]: takes the lock, says "held", and ends in order when it gets SIGTERM. "cancelled": its
+// wait was. hangs: a callback of the token does not return. throws: it waits in acquire(). URL "-": takes nothing, and does
+// what NAME says.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +45,19 @@ void start_a_program(const interlock::Termination& termination) {
   say("program " + ended(child));
 }
 
+// Waits in acquire(), which has no value to return when its wait ends early.
+int acquire(const interlock::Mutex& mutex, const interlock::Termination& termination) {
+  try {
+    const auto lease = mutex.acquire(termination.token());
+    say("held");
+    sleep_until(termination.token());
+    return 0;
+  } catch (const interlock::Error& error) {
+    say("threw " + error.code().message());
+    return 3;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -65,15 +79,17 @@ int main(int argc, char** argv) {
   }
   if (std::string(argv[1]) == "-") return 0;
 
-  const bool hangs = argc > 3;
+  const std::string how = argc > 3 ? argv[3] : "";
+  const bool hangs = how == "hangs";
   const std::stop_callback stuck(termination.token(), [hangs] {
     if (!hangs) return;
     say("hangs");
     while (true) pause();
   });
-  auto attempt =
-      interlock::Mutex(interlock::connect(argv[1]), name, {.ttl = std::chrono::minutes(10)})
-          .try_acquire_for(std::chrono::hours(1), termination.token());
+  const interlock::Mutex mutex(interlock::connect(argv[1]), name,
+                               {.ttl = std::chrono::minutes(10)});
+  if (how == "throws") return acquire(mutex, termination);
+  auto attempt = mutex.try_acquire_for(std::chrono::hours(1), termination.token());
   if (!attempt) {
     say(std::string(to_string(attempt.outcome())));
     return 2;
