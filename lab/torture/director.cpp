@@ -58,7 +58,8 @@ class Nemesis {
     log_.add("fault", {{"n", number},
                        {"name", fault.name},
                        {"voids", fault.voids},
-                       {"disturbs", fault.disturbs}});
+                       {"disturbs", fault.disturbs},
+                       {"brings_back", fault.brings_back}});
     active_[step.fault] = {number, now() + step.lasts.count()};
     try {
       log_.add("target", {{"n", number}, {"target", fault.begin(random)}});
@@ -219,6 +220,7 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
   worker.directory = plan.directory;
   worker.shortest_ttl = promise.shortest_ttl;
   worker.across_processes = promise.across_processes;
+  worker.long_ttls = promise.long_ttls;
   auto crew_plan = plan;
   if (promise.across_processes) {
     worker.command = plan.command;

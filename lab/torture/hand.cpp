@@ -101,7 +101,7 @@ Wish Hand::any_wish() {
     const std::array<const char*, 5> names{"h", "h/a", "h/b", "h/a/1", "h/a/2"};
     wish.parts = {{.resource = prefix_ + names.at(below(names.size())),
                    .mode = chance(0.3) ? Mode::shared : Mode::exclusive}};
-  } else if (front < 86) {
+  } else if (front < 86 || !worker_.plan.long_ttls) {
     wish.options.identity = chance(0.5) ? "Ann" : "Bob";
     wish.parts = {{.resource = prefix_ + "identity"}};
   } else {

@@ -24,6 +24,8 @@ struct Fault {
   bool voids = false;
   /// Clients may notice: calls may fail, leases may be lost. False for what must be harmless, such as SCRIPT FLUSH.
   bool disturbs = true;
+  /// The store's documents allow that a claim which ended is there again, until its TTL has ended, too.
+  bool brings_back = false;
   /// Gives what was chosen, for the report: "node 2".
   std::function<std::string(Random&)> begin{};
   std::function<void()> heal{};
@@ -39,6 +41,7 @@ struct Promise {
   bool queues = true;            ///< waiters are served in order of coming
   bool detaches = true;          ///< a lease can outlive its client
   bool timeout = true;           ///< its URL takes timeout=
+  bool long_ttls = true;         ///< a TTL of many minutes changes none of these promises to others
 };
 
 class Topology {

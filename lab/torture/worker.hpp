@@ -28,6 +28,7 @@ struct WorkerPlan {
   std::vector<std::string> self{"torture"};
   interlock::Duration shortest_ttl{};
   bool across_processes = true;
+  bool long_ttls = true;
 };
 void to_json(Json& json, const WorkerPlan& plan);
 void from_json(const Json& json, WorkerPlan& plan);

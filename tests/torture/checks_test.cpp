@@ -461,6 +461,15 @@ TEST(Answers, WhoMayStillBeThereExplainsBusy) {
   EXPECT_EQ(busy(cancelled), 1U);
 }
 
+TEST(Answers, BusyIsInOrderWhereAClaimMayHaveComeBack) {
+  for (const bool brings_back : {true, false}) {
+    History history;
+    history.fault(10, 20, false, true, brings_back);
+    history.ask(50, "1.0/1", exclusive("a"), kOnce).told(51, "1.0/1", "busy");
+    EXPECT_EQ(history.judged_by(checks::answers).violations.size(), brings_back ? 0U : 1U);
+  }
+}
+
 TEST(Answers, ALimitThatIsOverBeforeAnAnswerCanComeSaysNothing) {
   for (const auto limit : {1 * kMs, 300 * kMs}) {
     History history;
@@ -702,6 +711,17 @@ TEST(Left, WhatTheStoreStillShowsIsFound) {
   History history;
   history.add(100, "", "calm").add(200, "", "left", {{"what", "a is held by 1.0"}});
   EXPECT_TRUE(finds(history.judged_by(checks::left), "a is held by 1.0", {"left"}));
+}
+
+TEST(Left, WhatAWorkerLeftIsAllowedIfTheStoreMayHaveBroughtItBack) {
+  for (const bool brings_back : {true, false}) {
+    History history;
+    history.fault(10, 20, false, true, brings_back).add(100, "", "calm");
+    history.add(200, "1.0", "left", {{"what", "a, held by worker 1.0"}});
+    const auto finding = history.judged_by(checks::left);
+    EXPECT_EQ(finding.allowed, brings_back ? 1U : 0U);
+    EXPECT_EQ(finding.violations.size(), brings_back ? 0U : 1U);
+  }
 }
 
 // All of them.

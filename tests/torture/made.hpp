@@ -103,9 +103,14 @@ class History {
                    const std::string& answer = "released") {
     return verb(ms, lease + "r", "release", lease).told(ms + 1, lease + "r", answer);
   }
-  History& fault(std::int64_t from, std::int64_t to, bool voids, bool disturbs = true) {
+  History& fault(std::int64_t from, std::int64_t to, bool voids, bool disturbs = true,
+                 bool brings_back = false) {
     add(from, "", "fault",
-        {{"n", ++faults_}, {"name", "restart"}, {"voids", voids}, {"disturbs", disturbs}});
+        {{"n", ++faults_},
+         {"name", "restart"},
+         {"voids", voids},
+         {"disturbs", disturbs},
+         {"brings_back", brings_back}});
     return add(to, "", "healed", {{"n", faults_}});
   }
 

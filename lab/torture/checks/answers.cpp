@@ -111,6 +111,7 @@ class Judge {
   }
 
   void taken(const Call& call) {
+    if (index_.brought_back(call.to())) return;
     const bool by_limit = call.answer == "timed_out" || call.verb == "upgrade_for";
     if (by_limit && call.limit && *call.limit < index_.tolerances().fair_chance) return;
     if (presences_.rival(call, call.from(), call.to()) != nullptr) return;

@@ -124,6 +124,7 @@ void Index::read(const Event& event) {
     faults_.push_back({.from = event.t,
                        .voids = flag(event, "voids"),
                        .disturbs = flag(event, "disturbs", true),
+                       .brings_back = flag(event, "brings_back"),
                        .event = &event});
   } else if (event.k == "healed") {
     for (auto& fault : faults_) {
@@ -269,6 +270,11 @@ const Event* Index::disturbed(std::int64_t from, std::int64_t to) const {
     if (fault.disturbs && overlap(fault, from - tolerances_.grace, to)) return fault.event;
   }
   return nullptr;
+}
+
+bool Index::brought_back(std::int64_t by) const {
+  return std::any_of(faults_.begin(), faults_.end(),
+                     [&](const auto& fault) { return fault.brings_back && fault.from < by; });
 }
 
 bool Index::stalled(const std::string& worker, std::int64_t from, std::int64_t to,

@@ -93,6 +93,7 @@ struct Disturbance {
   std::int64_t to = kNever;
   bool voids = false;
   bool disturbs = true;
+  bool brings_back = false;
   const Event* event = nullptr;
 };
 
@@ -126,6 +127,8 @@ class Index {
 
   /// A fault that clients may notice, in this time; null if there is none.
   [[nodiscard]] const Event* disturbed(std::int64_t from, std::int64_t to) const;
+  /// A fault that may have brought back claims that had ended has begun by then.
+  [[nodiscard]] bool brought_back(std::int64_t by) const;
   /// This process was stopped or did not get to run, for at least so long, in this time.
   [[nodiscard]] bool stalled(const std::string& worker, std::int64_t from, std::int64_t to,
                              std::int64_t at_least = 150 * kMillisecond) const;

@@ -58,6 +58,7 @@ Fault of_all(Nature nature, std::function<void(Random&)> begin, std::function<vo
   return {.name = std::move(nature.name),
           .voids = nature.voids,
           .disturbs = nature.disturbs,
+          .brings_back = nature.brings_back,
           .begin =
               [begin = std::move(begin)](Random& random) {
                 begin(random);

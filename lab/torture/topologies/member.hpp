@@ -56,6 +56,7 @@ struct Nature {
   std::string name{};
   bool voids = false;
   bool disturbs = true;
+  bool brings_back = false;
 };
 
 /// A fault of one of several things, chosen by the seed each time it begins; only of those that are `fit` then.

@@ -43,6 +43,8 @@ using Passages = std::vector<Passage*>;
 struct PassageVoids {
   bool cuts = false;    ///< what a client holds is free as soon as its connection ends
   bool delays = false;  ///< servers that don't hear from each other fail over
+  /// A second copy of an acquire, which comes after the release, is carried out. It frees itself when its TTL ends.
+  bool copies_bring_back = false;
 };
 std::vector<Fault> passage_faults(const Passages& passages, PassageVoids voids = {});
 

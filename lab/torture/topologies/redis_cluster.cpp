@@ -105,7 +105,8 @@ class Cluster final : public Topology {
       pick(random, "slave").tell({"CLUSTER", "FAILOVER"});
     }));
     list.push_back(migration(nodes));
-    append(list, passage_faults(passages, {.cuts = true, .delays = true}));
+    append(list,
+           passage_faults(passages, {.cuts = true, .delays = true, .copies_bring_back = true}));
     list.push_back(busy_processors(true));
     return list;
   }

@@ -17,7 +17,7 @@ class OneRedis : public Topology {
     auto list = redis_faults({&member_});
     append(list, unless_fences_go_back(clock_, redis_data_faults({&member_}, true)));
     append(list, clock_faults(clock_, true));
-    append(list, passage_faults({&passage_}));
+    append(list, passage_faults({&passage_}, {.copies_bring_back = true}));
     list.push_back(busy_processors());
     return list;
   }
@@ -36,7 +36,7 @@ class TlsRedis : public Topology {
   std::vector<Fault> faults() override {
     auto list = redis_faults({&member_});
     append(list, redis_data_faults({&member_}, true));
-    append(list, passage_faults({&passage_}));
+    append(list, passage_faults({&passage_}, {.copies_bring_back = true}));
     list.push_back(busy_processors());
     return list;
   }

@@ -23,6 +23,9 @@ class Redlock : public Topology {
   [[nodiscard]] std::string url() const override { return list(passages_); }
   [[nodiscard]] std::string direct_url() const override { return list(servers_); }
 
+  /// A node that lost its data does not count for as long as the longest TTL lasts.
+  [[nodiscard]] Promise promise() const override { return {.long_ttls = false}; }
+
   std::vector<Fault> faults() override {
     RedisMembers members;
     Passages passages;
@@ -31,7 +34,7 @@ class Redlock : public Topology {
     auto list = redis_faults(members);
     append(list, redis_data_faults({members.front()}, false));
     append(list, clock_faults(clock_, false));
-    append(list, passage_faults(passages));
+    append(list, passage_faults(passages, {.copies_bring_back = true}));
     const Members all(members.begin(), members.end());
     const auto majority = members.size() / 2 + 1;
     list.push_back(killed_but({.name = "a minority killed"}, all, majority));

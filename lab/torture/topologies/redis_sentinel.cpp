@@ -60,7 +60,8 @@ class Sentinel final : public Topology {
                         sentinel.tell({"SENTINEL", "FAILOVER", "main"});
                       },
                       [](RedisMember&) {})});
-    append(list, passage_faults(passages, {.cuts = true, .delays = true}));
+    append(list,
+           passage_faults(passages, {.cuts = true, .delays = true, .copies_bring_back = true}));
     list.push_back(busy_processors(true));
     return list;
   }
