@@ -103,7 +103,7 @@ lint: deps
 	$(CXX_FILES) | xargs -0 -r clang-format-14 --dry-run --Werror
 	cmake --preset clang --log-level=WARNING >/dev/null
 	cmake --build --preset clang --target interlock_etcd_messages
-	run-clang-tidy-14 -quiet -p build-clang -j $(JOBS) '^$(CURDIR)/(src|cli)/' 2>&1 \
+	run-clang-tidy-14 -quiet -p build-clang -j $(JOBS) '^$(CURDIR)/(src|cli|lab)/' 2>&1 \
 	  | sed '/ warnings\? generated\.$$/d'
 
 format:
