@@ -58,7 +58,7 @@ void Hand::turn() {
 
 Duration Hand::some_ttl() {
   const std::array<Duration, 5> ttls{worker_.plan.shortest_ttl, 500ms, 1s, 3s, 10s};
-  const std::array<int, 5> weights{8, 8, 8, 3, 1};
+  const std::array<int, 5> weights{8, 8, 8, 3, 3};
   std::discrete_distribution<std::size_t> which(weights.begin(), weights.end());
   return std::max(ttls.at(which(random_)), worker_.plan.shortest_ttl);
 }
@@ -96,12 +96,12 @@ Wish Hand::any_wish() {
     wish.parts = {{.resource = prefix_ + "m" + std::to_string(first)},
                   {.resource = prefix_ + "m" + std::to_string((first + 1) % 3)}};
     if (chance(0.3)) wish.parts.push_back({.resource = name("rw", 2), .mode = Mode::shared});
-  } else if (front < 80) {
+  } else if (front < 78) {
     wish.options.hierarchy = true;
     const std::array<const char*, 5> names{"h", "h/a", "h/b", "h/a/1", "h/a/2"};
     wish.parts = {{.resource = prefix_ + names.at(below(names.size())),
                    .mode = chance(0.3) ? Mode::shared : Mode::exclusive}};
-  } else if (front < 86 || !worker_.plan.long_ttls) {
+  } else if (front < 82 || !worker_.plan.long_ttls) {
     wish.options.identity = chance(0.5) ? "Ann" : "Bob";
     wish.parts = {{.resource = prefix_ + "identity"}};
   } else {

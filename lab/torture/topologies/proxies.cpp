@@ -61,7 +61,7 @@ std::vector<Fault> passage_faults(const Passages& passages, PassageVoids voids) 
               0.02),
       weather({.name = "replies lost", .voids = cuts_void}, passages, &Weather::lose_reply, 0.01),
       weather({.name = "requests delivered late", .voids = cuts_void}, passages, &Weather::late,
-              0.01),
+              0.06),
       weather({.name = "requests delivered twice",
                .voids = cuts_void,
                .brings_back = voids.copies_bring_back},
