@@ -10,6 +10,7 @@
 #include "crew.hpp"
 #include "interlock/client.hpp"
 #include "register.hpp"
+#include "witness.hpp"
 
 namespace torture {
 
@@ -210,6 +211,7 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
                       {"across_processes", promise.across_processes},
                       {"queues", promise.queues},
                       {"detaches", promise.detaches}}}});
+  const Witness witness(log);
   const RegisterServer server(plan.directory / "register", log);
   WorkerPlan worker;
   worker.url = timeout ? with_timeout(topology.url(), *timeout) : topology.url();

@@ -79,7 +79,8 @@ class Judge {
     static const std::set<std::string> disturbances{"unreachable", "refused", "corrupt"};
     if (disturbances.contains(call.errc)) {
       if (index_.disturbed(call.from(), call.to()) != nullptr) return;
-      if (index_.stalled(call.worker, call.from(), call.to(), index_.tolerances().long_stall))
+      if (index_.stalled(call.worker, call.from(), call.to(), index_.tolerances().long_stall) ||
+          index_.stalled("", call.from(), call.to()))
         return;
       return add(call, "was told \"" + call.errc + "\", and nothing disturbed the store");
     }

@@ -279,12 +279,16 @@ bool Index::brought_back(std::int64_t by) const {
 
 bool Index::stalled(const std::string& worker, std::int64_t from, std::int64_t to,
                     std::int64_t at_least) const {
-  const auto life = lives_.find(worker);
-  return life != lives_.end() && std::any_of(life->second.stalls.begin(), life->second.stalls.end(),
-                                             [&](const auto& stall) {
-                                               return overlap(stall, from, to) &&
-                                                      stall.to - stall.from >= at_least;
-                                             });
+  // The director's are of the whole machine.
+  const auto found = [&](const std::string& whose) {
+    const auto life = lives_.find(whose);
+    return life != lives_.end() &&
+           std::any_of(life->second.stalls.begin(), life->second.stalls.end(),
+                       [&](const auto& stall) {
+                         return overlap(stall, from, to) && stall.to - stall.from >= at_least;
+                       });
+  };
+  return found(worker) || found("");
 }
 
 std::int64_t Index::stalled_for(const std::string& worker, std::int64_t from,
