@@ -701,6 +701,19 @@ TEST(Figures, AThreadThatSpinsIsFound) {
 
 // Left behind.
 
+TEST(Exclusion, ABreakMayMeetAnOwnerThatTheLeaseDoesNotKnowYet) {
+  for (const bool changes : {true, false}) {
+    History history;
+    history.ask(10, "1.0/1", shared("a")).told(11, "1.0/1", "granted");
+    history.holds(12, "1.0/1", shared("a"), 900);
+    if (changes) history.verb(20, "1.0/2", "upgrade_for", "1.0/1");
+    history.add(30, "2.0", "breaks", {{"r", "a"}, {"owner", "nobody knows"}});
+    history.ask(31, "2.0/1", exclusive("a")).told(32, "2.0/1", "granted");
+    history.holds(33, "2.0/1", exclusive("a"), 900);
+    EXPECT_EQ(history.judged_by(checks::exclusion).violations.size(), changes ? 0U : 1U);
+  }
+}
+
 TEST(Left, NothingIsInOrder) {
   History history;
   history.add(100, "", "calm");

@@ -114,6 +114,7 @@ void Index::read(const Event& event) {
   } else if (event.k == "breaks") {
     const auto owner = text(event, "owner");
     broken_.emplace(owner, &event);
+    name_successor(owner, text(event, "r"));
     for (auto& [id, each] : leases_) {
       if (std::count(each.owners.begin(), each.owners.end(), owner) > 0) end_beliefs(id, "", event);
     }
@@ -185,6 +186,22 @@ void Index::believe(const Event& event) {
     held_[belief.lease].push_back(all_.size());
   }
   all_.push_back(std::move(belief));
+}
+
+// The store may have changed a lease's mode, and with it its owner, before the lease knows.
+void Index::name_successor(const std::string& owner, const std::string& resource) {
+  const auto known = std::any_of(leases_.begin(), leases_.end(), [&](const auto& each) {
+    return std::count(each.second.owners.begin(), each.second.owners.end(), owner) > 0;
+  });
+  if (known) return;
+  for (const auto& call : calls_) {
+    if (call.verb != "downgrade" && !call.verb.starts_with("upgrade")) continue;
+    const auto open = held_.find(call.lease);
+    if (open == held_.end()) continue;
+    const bool holds = std::any_of(open->second.begin(), open->second.end(),
+                                   [&](std::size_t at) { return all_[at].part.r == resource; });
+    if (holds) leases_[call.lease].owners.push_back(owner);
+  }
 }
 
 void Index::end_beliefs(const std::string& lease, const std::string& resource, const Event& by) {

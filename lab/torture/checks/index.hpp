@@ -139,6 +139,7 @@ class Index {
  private:
   void read(const Event& event);
   void believe(const Event& event);
+  void name_successor(const std::string& owner, const std::string& resource);
   void end_beliefs(const std::string& lease, const std::string& resource, const Event& by);
   void collect();
 
