@@ -116,7 +116,8 @@ void probe(const interlock::Client& client, const std::string& prefix, Duration 
       const std::lock_guard lock(mutex);
       ++open;
     }
-    client.acquire({{.resource = resource}}, {.ttl = 1s, .label = "probe"},
+    client.acquire({{.resource = resource}},
+                   {.ttl = 1s, .label = "probe", .retry = interlock::Retry::every(500ms, 1000)},
                    interlock::Wait::for_(within + kPatience),
                    [&, resource, asked](interlock::Attempt attempt) {
                      Json line{{"r", resource},

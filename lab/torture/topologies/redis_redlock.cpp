@@ -52,10 +52,24 @@ class Redlock : public Topology {
                        for (const auto* member : members) member->tell({"FLUSHALL"});
                      })}));
     list.push_back(busy_processors());
+    // The node that lost its data does not count until it is mended, and that takes all others.
+    for (std::size_t i = 1; i < members.size(); ++i)
+      list.push_back(lost_data_beside(*members.front(), *members[i]));
     return list;
   }
 
  private:
+  static Fault lost_data_beside(RedisMember& emptied, RedisMember& stopped) {
+    return of_all(
+        {.name = "FLUSHALL on " + emptied.name() + ", and " + stopped.name() + " stopped"},
+        [&emptied, &stopped](Random&) {
+          emptied.check_answers();
+          emptied.tell({"FLUSHALL"});
+          stopped.freeze();
+        },
+        [&stopped] { stopped.thaw(); });
+  }
+
   template <class All>
   static std::string list(const All& nodes) {
     std::string hosts;
