@@ -1,20 +1,21 @@
 #include "crew.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <thread>
 #include <utility>
+
+#include "spawn.hpp"
 
 namespace torture {
 
@@ -82,23 +83,15 @@ void Crew::start(std::size_t number) {
   worker_.name = member.name;
   std::array<int, 2> input{};
   if (::pipe2(input.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe for a worker");
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, input[0], STDIN_FILENO);
-  const auto errors = (plan_.directory / "workers.txt").string();
-  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(),
-                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
   auto words = worker_.self;
   words.emplace_back("worker");
-  std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const int failed =
-      ::posix_spawn(&member.pid, "/proc/self/exe", &files, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&files);
+  member.pid = spawn({.program = "/proc/self/exe",
+                      .words = std::move(words),
+                      .input = input[0],
+                      .errors = (plan_.directory / "workers.txt").string()});
   ::close(input[0]);
   member.input = input[1];
-  if (failed != 0) throw std::runtime_error("a worker can't be started");
+  if (member.pid == 0) throw std::runtime_error("a worker can't be started");
   const auto text = Json(worker_).dump() + "\n";
   if (::write(member.input, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     throw std::runtime_error("a worker can't be told its plan");

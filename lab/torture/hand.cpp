@@ -16,7 +16,6 @@ using namespace std::chrono_literals;
 using interlock::Duration;
 using interlock::Lease;
 using interlock::Mode;
-using interlock::Part;
 
 Hand::Hand(Worker& worker, int number)
     : worker_(worker),

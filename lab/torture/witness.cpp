@@ -1,14 +1,14 @@
 #include "witness.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <stdexcept>
-#include <string>
+
+#include "spawn.hpp"
 
 namespace torture {
 
@@ -24,19 +24,12 @@ Witness::Witness(const Log& log) : log_(log) {
   std::array<int, 2> from{};
   if (::pipe2(to.data(), O_CLOEXEC) != 0 || ::pipe2(from.data(), O_CLOEXEC) != 0)
     throw std::runtime_error("no pipe for the witness");
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, to[0], STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, from[1], STDOUT_FILENO);
-  std::string program = "cat";
-  std::array<char*, 2> argv{program.data(), nullptr};
-  const int failed = ::posix_spawnp(&echo_, "cat", &files, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&files);
+  echo_ = spawn({.program = "cat", .words = {"cat"}, .input = to[0], .output = from[1]});
   ::close(to[0]);
   ::close(from[1]);
   asks_ = to[1];
   hears_ = from[0];
-  if (failed != 0) throw std::runtime_error("the witness can't be started");
+  if (echo_ == 0) throw std::runtime_error("the witness can't be started");
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 

@@ -299,11 +299,11 @@ bool Index::stalled(const std::string& worker, std::int64_t from, std::int64_t t
   // The director's are of the whole machine.
   const auto found = [&](const std::string& whose) {
     const auto life = lives_.find(whose);
-    return life != lives_.end() &&
-           std::any_of(life->second.stalls.begin(), life->second.stalls.end(),
-                       [&](const auto& stall) {
-                         return overlap(stall, from, to) && stall.to - stall.from >= at_least;
-                       });
+    return life != lives_.end() && std::any_of(life->second.stalls.begin(),
+                                               life->second.stalls.end(), [&](const auto& stall) {
+                                                 return overlap(stall, from, to) &&
+                                                        stall.to - stall.from >= at_least;
+                                               });
   };
   return found(worker) || found("");
 }
