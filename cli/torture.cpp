@@ -30,7 +30,7 @@ class GivenStore final : public torture::Topology {
     promise_.queues = traits.queues;
     promise_.detaches = traits.detaches;
     promise_.timeout = false;
-    promise_.long_ttls = false;
+    promise_.long_ttl = 10s;
   }
   [[nodiscard]] std::string url() const override { return url_; }
   [[nodiscard]] torture::Promise promise() const override { return promise_; }

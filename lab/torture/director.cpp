@@ -222,7 +222,7 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
   worker.directory = plan.directory;
   worker.shortest_ttl = promise.shortest_ttl;
   worker.across_processes = promise.across_processes;
-  worker.long_ttls = promise.long_ttls;
+  worker.long_ttl = promise.long_ttl;
   auto crew_plan = plan;
   if (promise.across_processes) {
     worker.command = plan.command;

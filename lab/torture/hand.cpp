@@ -100,11 +100,11 @@ Wish Hand::any_wish() {
     const std::array<const char*, 5> names{"h", "h/a", "h/b", "h/a/1", "h/a/2"};
     wish.parts = {{.resource = prefix_ + names.at(below(names.size())),
                    .mode = chance(0.3) ? Mode::shared : Mode::exclusive}};
-  } else if (front < 82 || !worker_.plan.long_ttls) {
+  } else if (front < 82) {
     wish.options.identity = chance(0.5) ? "Ann" : "Bob";
     wish.parts = {{.resource = prefix_ + "identity"}};
   } else {
-    wish.options.ttl = kLongTtl;
+    wish.options.ttl = worker_.plan.long_ttl;
     wish.parts = {
         {.resource = name(kLongNames, 4), .mode = chance(0.6) ? Mode::shared : Mode::exclusive}};
   }

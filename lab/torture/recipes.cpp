@@ -154,6 +154,8 @@ void Hand::fly() {
     }
     told(op, "yes");
   } catch (const interlock::Error& error) {
+    // A worker that ends cancels it.
+    if (worker_.ending.stop_requested()) worker_.log.add("cancel", {{"op", op}});
     told(op, error);
   }
 }

@@ -41,7 +41,8 @@ struct Promise {
   bool queues = true;            ///< waiters are served in order of coming
   bool detaches = true;          ///< a lease can outlive its client
   bool timeout = true;           ///< its URL takes timeout=
-  bool long_ttls = true;         ///< a TTL of many minutes changes none of these promises to others
+  /// A lock that is left for so long changes none of these promises to others.
+  interlock::Duration long_ttl = std::chrono::minutes(10);
 };
 
 class Topology {

@@ -97,7 +97,7 @@ void to_json(Json& json, const WorkerPlan& plan) {
           {"self", plan.self},
           {"shortest_ttl", plan.shortest_ttl.count()},
           {"across_processes", plan.across_processes},
-          {"long_ttls", plan.long_ttls}};
+          {"long_ttl", plan.long_ttl.count()}};
 }
 
 void from_json(const Json& json, WorkerPlan& plan) {
@@ -111,7 +111,7 @@ void from_json(const Json& json, WorkerPlan& plan) {
   plan.self = json.at("self").get<std::vector<std::string>>();
   plan.shortest_ttl = interlock::Duration(json.at("shortest_ttl").get<std::int64_t>());
   plan.across_processes = json.at("across_processes");
-  plan.long_ttls = json.at("long_ttls");
+  plan.long_ttl = interlock::Duration(json.at("long_ttl").get<std::int64_t>());
 }
 
 Worker::Worker(WorkerPlan its, const Opener& open)

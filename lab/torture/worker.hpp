@@ -28,14 +28,13 @@ struct WorkerPlan {
   std::vector<std::string> self{"torture"};
   interlock::Duration shortest_ttl{};
   bool across_processes = true;
-  bool long_ttls = true;
+  interlock::Duration long_ttl{};  ///< of the names that begin with kLongNames
 };
 void to_json(Json& json, const WorkerPlan& plan);
 void from_json(const Json& json, WorkerPlan& plan);
 
-/// Nothing of this length may be in the way of anybody when those who took it have ended in order: a lock that
-/// nobody holds and that waits for its TTL is a fault. What the killed ones leave, the director breaks.
-constexpr interlock::Duration kLongTtl = std::chrono::minutes(10);
+/// A lock with a long TTL that nobody holds, and that only its TTL frees, is a fault: those who took it have ended in order.
+/// What the killed ones leave, the director breaks.
 constexpr auto kLongNames = "long";
 
 /// How a URL becomes a client.

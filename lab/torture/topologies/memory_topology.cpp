@@ -132,10 +132,26 @@ class ChaosTopology final : public Topology {
         turned("wake-ups lost", &Settings::drop_wake, 0.5),
         turned("calls late", &Settings::delay, 0.5),
         busy_processors(),
+        // What is carried out after its caller has given up, and nobody is told.
+        both("calls late and answers lost", turned("", &Settings::delay, 0.5),
+             turned("", &Settings::drop_reply, 0.5)),
     };
   }
 
  private:
+  static Fault both(std::string name, const Fault& one, const Fault& other) {
+    return of_all(
+        {.name = std::move(name)},
+        [one, other](Random& random) {
+          one.begin(random);
+          other.begin(random);
+        },
+        [one, other] {
+          one.heal();
+          other.heal();
+        });
+  }
+
   Fault turned(std::string name, std::atomic<double> Knobs::Settings::*knob, double by) {
     const auto turn = [this, knob](double change) {
       auto& value = (*knobs_.operator->()).*knob;

@@ -24,7 +24,13 @@ class Redlock : public Topology {
   [[nodiscard]] std::string direct_url() const override { return list(servers_); }
 
   /// A node that lost its data does not count for as long as the longest TTL lasts.
-  [[nodiscard]] Promise promise() const override { return {.long_ttls = false}; }
+  [[nodiscard]] Promise promise() const override {
+    static constexpr auto kLong = std::chrono::seconds(25);
+    return {.granted_within = [](interlock::Duration ttl) -> interlock::Duration {
+              return 2 * std::max<interlock::Duration>(ttl, kLong) + std::chrono::seconds(1);
+            },
+            .long_ttl = kLong};
+  }
 
   std::vector<Fault> faults() override {
     RedisMembers members;
