@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -140,6 +141,30 @@ std::vector<Fault> Crew::faults() {
                           if (member.pid != stopped->second) return;
                           ::kill(member.pid, SIGCONT);
                           log_.add("continued", {{"worker", member.name}});
+                        }});
+  const auto short_of = std::make_shared<pid_t>();
+  const auto limit_descriptors = [](pid_t pid, rlim_t most) {
+    rlimit limits{};
+    if (::prlimit(pid, RLIMIT_NOFILE, nullptr, &limits) != 0) return;
+    limits.rlim_cur = std::min(most, limits.rlim_max);
+    ::prlimit(pid, RLIMIT_NOFILE, &limits, nullptr);
+  };
+  faults.push_back({.name = "no descriptor left in a worker",
+                    .begin =
+                        [this, any, short_of, limit_descriptors](Random& random) {
+                          const auto& member = members_[any(random)];
+                          if (member.pid == 0) throw std::runtime_error("it was killed");
+                          *short_of = member.pid;
+                          // Those that are open stay so.
+                          limit_descriptors(member.pid, 4);
+                          return "worker " + member.name;
+                        },
+                    .heal =
+                        [this, short_of, limit_descriptors] {
+                          for (const auto& member : members_) {
+                            if (member.pid == *short_of)
+                              limit_descriptors(member.pid, RLIM_INFINITY);
+                          }
                         }});
   if (worker_.command.empty()) return faults;
   const auto command = std::make_shared<pid_t>();

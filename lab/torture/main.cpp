@@ -61,6 +61,7 @@ class Session {
     do {
       for (const auto& kind : torture::topologies()) {
         if (!is_wanted(kind.name)) continue;
+        if (seed > options_.seed && interlock::BootClock::now() > until) break;
         rounds_.push_back(hold(kind, seed, ""));
         auto& round = rounds_.back();
         torture::print_progress(std::cerr, round);
