@@ -203,7 +203,7 @@ std::vector<pid_t> Crew::commands() {
     const bool worker =
         std::any_of(members_.begin(), members_.end(),
                     [&, id = pid](const Member& member) { return member.pid == id; });
-    if (process.program == "interlock" && !worker && pid != ::getpid() && !touched_.contains(pid) &&
+    if (process.program.starts_with("interlock") && !worker && pid != ::getpid() && !touched_.contains(pid) &&
         !touched_.contains(process.parent) && descends(all, pid, ::getpid()))
       found.push_back(pid);
   }
@@ -219,7 +219,7 @@ void Crew::reap_orphans() {
       std::ifstream stat("/proc/" + std::to_string(pid) + "/comm");
       std::string program;
       std::getline(stat, program);
-      if (program == "interlock" || program == "torture") ::waitpid(pid, nullptr, WNOHANG);
+      if (program.starts_with("interlock") || program == "torture") ::waitpid(pid, nullptr, WNOHANG);
     }
   }
 }
@@ -252,7 +252,7 @@ void Crew::end(interlock::Duration patience) {
     const auto all = all_processes();
     bool some = false;
     for (const auto& [pid, process] : all) {
-      some = some || ((process.program == "interlock" || process.program == "torture") &&
+      some = some || ((process.program.starts_with("interlock") || process.program == "torture") &&
                       pid != ::getpid() && descends(all, pid, ::getpid()));
     }
     reap_orphans();
