@@ -1,15 +1,13 @@
 // interlock torture: workers that take locks of your store in every way, some of them killed and stopped, and a
 // check of all that they were told.
-#include <stdlib.h>
-
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <random>
 
 #include "command.hpp"
 #include "interlock/claim.hpp"
-#include "secrets.hpp"
-#include "show.hpp"
+#include "terminal.hpp"
 #include "torture/director.hpp"
 #include "torture/report.hpp"
 #include "torture/worker.hpp"

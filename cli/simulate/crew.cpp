@@ -57,6 +57,7 @@ void Crew::start(std::uint32_t process) {
   for (char** one = environ; *one != nullptr; ++one) variables.push_back(*one);
   variables.push_back(nullptr);
   std::vector<char*> argv;
+  argv.reserve(shown.size() + 1);
   for (auto& word : shown) argv.push_back(word.data());
   argv.push_back(nullptr);
   Files files;

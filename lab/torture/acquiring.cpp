@@ -28,7 +28,7 @@ interlock::Acquirer front_for(const Worker& worker, const Wish& wish) {
       return interlock::Semaphore(worker.client, first.resource, first.capacity, wish.options,
                                   first.slots);
     default:
-      return interlock::Mutex(worker.client, first.resource, wish.options);
+      return {worker.client, wish.parts, wish.options};  // a Mutex is no more than this
   }
 }
 
@@ -144,11 +144,11 @@ std::string Hand::ask(const Wish& wish, Json more) {
   return op;
 }
 
-void Hand::told(const std::string& op, const std::string& answer) {
+void Hand::told(const std::string& op, const std::string& answer) const {
   worker_.log.add("told", {{"op", op}, {"answer", answer}});
 }
 
-void Hand::told(const std::string& op, const interlock::Error& error) {
+void Hand::told(const std::string& op, const interlock::Error& error) const {
   worker_.log.add("told", {{"op", op},
                            {"answer", answer_of(error.errc())},
                            {"errc", errc_name(error.errc())},
@@ -156,7 +156,7 @@ void Hand::told(const std::string& op, const interlock::Error& error) {
                            {"maybe_held", error.maybe_held()}});
 }
 
-void Hand::told(const std::string& op, Attempt& attempt) {
+void Hand::told(const std::string& op, Attempt& attempt) const {
   if (attempt) return told(op, "granted");
   const auto& error = attempt.error();
   // The outcome and its error have to agree.

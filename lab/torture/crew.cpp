@@ -1,20 +1,22 @@
 #include "crew.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <thread>
 #include <utility>
+
+#include "spawn.hpp"
 
 namespace torture {
 
@@ -82,23 +84,15 @@ void Crew::start(std::size_t number) {
   worker_.name = member.name;
   std::array<int, 2> input{};
   if (::pipe2(input.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe for a worker");
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, input[0], STDIN_FILENO);
-  const auto errors = (plan_.directory / "workers.txt").string();
-  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(),
-                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
   auto words = worker_.self;
   words.emplace_back("worker");
-  std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const int failed =
-      ::posix_spawn(&member.pid, "/proc/self/exe", &files, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&files);
+  member.pid = spawn({.program = "/proc/self/exe",
+                      .words = std::move(words),
+                      .input = input[0],
+                      .errors = (plan_.directory / "workers.txt").string()});
   ::close(input[0]);
   member.input = input[1];
-  if (failed != 0) throw std::runtime_error("a worker can't be started");
+  if (member.pid == 0) throw std::runtime_error("a worker can't be started");
   const auto text = Json(worker_).dump() + "\n";
   if (::write(member.input, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     throw std::runtime_error("a worker can't be told its plan");
@@ -148,6 +142,30 @@ std::vector<Fault> Crew::faults() {
                           ::kill(member.pid, SIGCONT);
                           log_.add("continued", {{"worker", member.name}});
                         }});
+  const auto short_of = std::make_shared<pid_t>();
+  const auto limit_descriptors = [](pid_t pid, rlim_t most) {
+    rlimit limits{};
+    if (::prlimit(pid, RLIMIT_NOFILE, nullptr, &limits) != 0) return;
+    limits.rlim_cur = std::min(most, limits.rlim_max);
+    ::prlimit(pid, RLIMIT_NOFILE, &limits, nullptr);
+  };
+  faults.push_back({.name = "no descriptor left in a worker",
+                    .begin =
+                        [this, any, short_of, limit_descriptors](Random& random) {
+                          const auto& member = members_[any(random)];
+                          if (member.pid == 0) throw std::runtime_error("it was killed");
+                          *short_of = member.pid;
+                          // Those that are open stay so.
+                          limit_descriptors(member.pid, 4);
+                          return "worker " + member.name;
+                        },
+                    .heal =
+                        [this, short_of, limit_descriptors] {
+                          for (const auto& member : members_) {
+                            if (member.pid == *short_of)
+                              limit_descriptors(member.pid, RLIM_INFINITY);
+                          }
+                        }});
   if (worker_.command.empty()) return faults;
   const auto command = std::make_shared<pid_t>();
   const auto begin = [this, command](int signal) {
@@ -185,7 +203,7 @@ std::vector<pid_t> Crew::commands() {
     const bool worker =
         std::any_of(members_.begin(), members_.end(),
                     [&, id = pid](const Member& member) { return member.pid == id; });
-    if (process.program == "interlock" && !worker && pid != ::getpid() && !touched_.contains(pid) &&
+    if (process.program.starts_with("interlock") && !worker && pid != ::getpid() && !touched_.contains(pid) &&
         !touched_.contains(process.parent) && descends(all, pid, ::getpid()))
       found.push_back(pid);
   }
@@ -201,7 +219,7 @@ void Crew::reap_orphans() {
       std::ifstream stat("/proc/" + std::to_string(pid) + "/comm");
       std::string program;
       std::getline(stat, program);
-      if (program == "interlock" || program == "torture") ::waitpid(pid, nullptr, WNOHANG);
+      if (program.starts_with("interlock") || program == "torture") ::waitpid(pid, nullptr, WNOHANG);
     }
   }
 }
@@ -234,7 +252,7 @@ void Crew::end(interlock::Duration patience) {
     const auto all = all_processes();
     bool some = false;
     for (const auto& [pid, process] : all) {
-      some = some || ((process.program == "interlock" || process.program == "torture") &&
+      some = some || ((process.program.starts_with("interlock") || process.program == "torture") &&
                       pid != ::getpid() && descends(all, pid, ::getpid()));
     }
     reap_orphans();

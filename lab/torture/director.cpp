@@ -212,7 +212,7 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
                       {"across_processes", promise.across_processes},
                       {"queues", promise.queues},
                       {"detaches", promise.detaches}}}});
-  const Witness witness(log);
+  const Witness witness(plan.directory, log);
   const RegisterServer server(plan.directory / "register", log);
   WorkerPlan worker;
   worker.url = timeout ? with_timeout(topology.url(), *timeout) : topology.url();

@@ -16,7 +16,6 @@ using namespace std::chrono_literals;
 using interlock::Duration;
 using interlock::Lease;
 using interlock::Mode;
-using interlock::Part;
 
 Hand::Hand(Worker& worker, int number)
     : worker_(worker),
@@ -30,8 +29,9 @@ void Hand::run() {
   while (!worker_.ending.stop_requested()) {
     try {
       turn();
-    } catch (const interlock::Error& error) {
-      // Each call catches its own; what comes here is a constructor that talks to the store.
+    } catch (const std::exception& error) {
+      // Each call catches its own; what comes here is a constructor that talks to the store, or a file that this
+      // program itself can't open.
       worker_.log.add("note", {{"hand", number_}, {"text", error.what()}});
       sleep(50ms);
     }

@@ -52,9 +52,9 @@ class Hand {
 
   // Acquiring: `ask` writes what is asked, the rest does it and writes what was told.
   std::string ask(const Wish& wish, Json more = Json::object());
-  void told(const std::string& op, interlock::Attempt& attempt);
-  void told(const std::string& op, const interlock::Error& error);
-  void told(const std::string& op, const std::string& answer);
+  void told(const std::string& op, interlock::Attempt& attempt) const;
+  void told(const std::string& op, const interlock::Error& error) const;
+  void told(const std::string& op, const std::string& answer) const;
   std::optional<Granted> acquire(const Wish& wish);
   std::optional<interlock::Lease> acquire_by(const std::string& via,
                                              const interlock::Acquirer& lock,

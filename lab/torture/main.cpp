@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,14 @@ struct Options {
   int hands = 3;
   int repeats = 0;
   std::vector<std::string> until{};
-  std::string keep{};
+  std::string keep = "torture";
   std::string known{};
+  std::string judge{};
   bool json = false;
 };
+
+// Rounds that failed are repeated, and that has to end.
+constexpr interlock::Duration kMostForRepeats = 2min;
 
 interlock::Duration to_duration(double seconds) {
   return std::chrono::duration_cast<interlock::Duration>(std::chrono::duration<double>(seconds));
@@ -47,11 +52,16 @@ class Session {
       : options_(std::move(options)), known_(torture::read_known(options_.known)) {}
 
   int run() {
+    if (!options_.judge.empty()) {
+      rounds_.push_back(judge(options_.judge));
+      return tell();
+    }
     const auto until = interlock::BootClock::now() + to_duration(options_.minutes * 60);
     auto seed = options_.seed;
     do {
       for (const auto& kind : torture::topologies()) {
         if (!is_wanted(kind.name)) continue;
+        if (seed > options_.seed && interlock::BootClock::now() > until) break;
         rounds_.push_back(hold(kind, seed, ""));
         auto& round = rounds_.back();
         torture::print_progress(std::cerr, round);
@@ -59,21 +69,32 @@ class Session {
           fs::remove_all(round.directory);
         } else if (!torture::only_known(round, known_)) {
           failed_ = true;
-          repeat(kind, round);
+          repeat(kind, round, until + kMostForRepeats);
           if (found()) break;
         }
       }
       ++seed;
     } while (interlock::BootClock::now() < until && !found());
+    return tell();
+  }
+
+ private:
+  int tell() {
     if (options_.json) {
       std::cout << to_json(rounds_).dump(2) << '\n';
     } else {
       torture::print(std::cout, rounds_);
     }
+    for (const auto& what : left_out_)
+      std::cerr << "Left out, as this machine does not permit it: " << what << '\n';
     return failed_ ? 1 : 0;
   }
 
- private:
+  static RoundResult judge(const fs::path& directory) {
+    return torture::judge(directory,
+                          fs::read_symlink("/proc/self/exe").parent_path() / "porcupine");
+  }
+
   [[nodiscard]] bool is_wanted(const std::string& name) const {
     return options_.stores.empty() ||
            std::find(options_.stores.begin(), options_.stores.end(), name) != options_.stores.end();
@@ -95,6 +116,7 @@ class Session {
     fs::remove_all(directory);
     fs::create_directories(directory);
     const auto topology = kind.make();
+    for (const auto& what : topology->left_out()) left_out_.insert(kind.name + ", " + what);
     torture::RoundPlan plan;
     plan.topology = kind.name;
     plan.seed = seed;
@@ -105,12 +127,11 @@ class Session {
     plan.command = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "interlock";
     plan.prefix = "torture-";
     torture::hold_round(*topology, plan);
-    return torture::judge(directory,
-                          fs::read_symlink("/proc/self/exe").parent_path() / "porcupine");
+    return judge(directory);
   }
 
-  void repeat(const torture::TopologyKind& kind, RoundResult& round) {
-    for (int i = 1; i <= options_.repeats; ++i) {
+  void repeat(const torture::TopologyKind& kind, RoundResult& round, interlock::TimePoint until) {
+    for (int i = 1; i <= options_.repeats && interlock::BootClock::now() < until; ++i) {
       const auto again = hold(kind, round.seed, "-again");
       ++round.repeats;
       for (const auto& finding : again.findings) {
@@ -123,6 +144,7 @@ class Session {
   Options options_;
   std::vector<torture::Known> known_;
   std::vector<RoundResult> rounds_;
+  std::set<std::string> left_out_;
   bool failed_ = false;
 };
 
@@ -152,8 +174,10 @@ int main(int argc, char** argv) {
     app.add_option("--until", options.until,
                    "End when this check has found something; may be repeated");
     app.add_option("--repeats", options.repeats, "How often a round that failed is repeated");
-    app.add_option("--keep", options.keep, "Where histories of failed rounds are kept")->required();
+    app.add_option("--keep", options.keep, "Where histories of failed rounds are kept");
     app.add_option("--known", options.known, "The table of what is known to be wrong");
+    app.add_option("--judge", options.judge,
+                   "Hold no round, and judge the history in this directory");
     app.add_flag("--json", options.json, "Print JSON");
     app.add_flag_callback(
         "--list",

@@ -1,11 +1,9 @@
 // The recipes, the command, and what is done to the locks of others.
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -15,6 +13,7 @@
 #include "interlock/mutex.hpp"
 #include "interlock/single_flight.hpp"
 #include "interlock/task_queue.hpp"
+#include "spawn.hpp"
 
 namespace torture {
 
@@ -178,30 +177,19 @@ void Hand::run_command() {
                                  "--",
                                  self};
   words.insert(words.end(), worker_.plan.self.begin() + 1, worker_.plan.self.end());
-  for (const auto& word : {std::string("touch"), worker_.plan.directory.string(), op, resource,
-                           asked, std::to_string(below(1'500))})
-    words.push_back(word);
-  std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  std::vector<std::string> environment{"INTERLOCK_URL=" + worker_.plan.url, "PATH=/usr/bin:/bin"};
-  std::vector<char*> envp;
-  for (auto& word : environment) envp.push_back(word.data());
-  envp.push_back(nullptr);
+  const auto lasts = std::to_string(below(1'500));
+  const std::vector<std::string> touch{
+      "touch", worker_.plan.directory.string(), op, resource, asked, lasts};
+  words.insert(words.end(), touch.begin(), touch.end());
 
   worker_.log.add(
       "ask", {{"op", op}, {"hand", number_}, {"verb", "run"}, {"via", "command"}, {"lease", ""}});
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  const auto errors = (worker_.plan.directory / "commands.txt").string();
-  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(),
-                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
-  pid_t pid = 0;
-  const int failed =
-      ::posix_spawn(&pid, words[0].c_str(), &files, nullptr, argv.data(), envp.data());
-  ::posix_spawn_file_actions_destroy(&files);
-  if (failed != 0) return told(op, "not started");
+  const auto pid =
+      spawn({.program = words[0],
+             .words = words,
+             .environment = {{"INTERLOCK_URL=" + worker_.plan.url, "PATH=/usr/bin:/bin"}},
+             .errors = (worker_.plan.directory / "commands.txt").string()});
+  if (pid == 0) return told(op, "not started");
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -105,7 +105,7 @@ Register::Register(const std::filesystem::path& socket) : fd_(opened()) {
 
 Register::~Register() { ::close(fd_); }
 
-Json Register::ask(const Json& request) {
+Json Register::ask(const Json& request) const {
   if (!send(fd_, request)) fail("the register can't be reached");
   auto answer = receive(fd_);
   if (!answer) fail("the register does not answer");

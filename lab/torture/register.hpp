@@ -58,7 +58,7 @@ class Register {
              const std::string& owner, std::uint64_t seen, const std::string& lease);
 
  private:
-  Json ask(const Json& request);
+  [[nodiscard]] Json ask(const Json& request) const;
 
   int fd_;
 };

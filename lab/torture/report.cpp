@@ -15,7 +15,6 @@ namespace torture {
 
 namespace fs = std::filesystem;
 using checks::Finding;
-using checks::Violation;
 
 namespace {
 

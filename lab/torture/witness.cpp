@@ -1,14 +1,14 @@
 #include "witness.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <stdexcept>
-#include <string>
+
+#include "spawn.hpp"
 
 namespace torture {
 
@@ -19,24 +19,19 @@ constexpr std::int64_t kLate = 50'000'000;
 
 }  // namespace
 
-Witness::Witness(const Log& log) : log_(log) {
+Witness::Witness(const std::filesystem::path& directory, const Log& log)
+    : log_(log),
+      file_(::open((directory / "witness").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) {
   std::array<int, 2> to{};
   std::array<int, 2> from{};
   if (::pipe2(to.data(), O_CLOEXEC) != 0 || ::pipe2(from.data(), O_CLOEXEC) != 0)
     throw std::runtime_error("no pipe for the witness");
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, to[0], STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, from[1], STDOUT_FILENO);
-  std::string program = "cat";
-  std::array<char*, 2> argv{program.data(), nullptr};
-  const int failed = ::posix_spawnp(&echo_, "cat", &files, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&files);
+  echo_ = spawn({.program = "cat", .words = {"cat"}, .input = to[0], .output = from[1]});
   ::close(to[0]);
   ::close(from[1]);
   asks_ = to[1];
   hears_ = from[0];
-  if (failed != 0) throw std::runtime_error("the witness can't be started");
+  if (echo_ == 0) throw std::runtime_error("the witness can't be started");
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -46,6 +41,7 @@ Witness::~Witness() {
   ::close(asks_);  // and cat ends
   ::waitpid(echo_, nullptr, 0);
   ::close(hears_);
+  ::close(file_);
 }
 
 void Witness::run(const std::stop_token& stop) {
@@ -53,6 +49,7 @@ void Witness::run(const std::stop_token& stop) {
     const auto from = now();
     char byte = '.';
     if (::write(asks_, &byte, 1) != 1 || ::read(hears_, &byte, 1) != 1) return;
+    if (::pwrite(file_, &byte, 1, 0) == 1) (void)::fdatasync(file_);
     std::this_thread::sleep_for(kPause);
     if (now() - from > kLate) log_.add("stall", {{"from", from}});
   }

@@ -1,9 +1,10 @@
-// Says when the machine is so busy that a server may be late through no fault of its own: another process is asked to
-// answer again and again, and each answer that takes long is a stall of the whole machine in the history.
+// Says when the machine is so busy that a server may be late through no fault of its own. Again and again another process
+// is asked to answer, and a file is brought to the disk; if that takes long, it is a stall of the whole machine.
 #pragma once
 
 #include <sys/types.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "history.hpp"
@@ -12,7 +13,8 @@ namespace torture {
 
 class Witness {
  public:
-  explicit Witness(const Log& log);
+  /// The file is in the directory.
+  Witness(const std::filesystem::path& directory, const Log& log);
   Witness(const Witness&) = delete;
   Witness& operator=(const Witness&) = delete;
   ~Witness();
@@ -23,6 +25,7 @@ class Witness {
   const Log& log_;
   int asks_ = -1;
   int hears_ = -1;
+  int file_ = -1;
   pid_t echo_ = 0;
   std::jthread thread_;
 };

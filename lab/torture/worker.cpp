@@ -1,7 +1,6 @@
 #include "worker.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -148,6 +147,8 @@ int run_worker(const Opener& open) {
   {
     std::vector<std::unique_ptr<Hand>> hands;
     std::vector<std::jthread> threads;
+    hands.reserve(static_cast<std::size_t>(plan.hands));
+    threads.reserve(static_cast<std::size_t>(plan.hands));
     for (int i = 0; i < plan.hands; ++i) hands.push_back(std::make_unique<Hand>(*worker, i));
     write_figures(worker->log, "begin");
     for (auto& hand : hands) threads.emplace_back([&hand] { hand->run(); });

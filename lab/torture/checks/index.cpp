@@ -118,6 +118,10 @@ void Index::read(const Event& event) {
     for (auto& [id, each] : leases_) {
       if (std::count(each.owners.begin(), each.owners.end(), owner) > 0) end_beliefs(id, "", event);
     }
+  } else if (event.k == "round") {
+    const auto promise = event.fields.find("promise");
+    if (promise != event.fields.end())
+      recovers_within_ = promise->value("granted_within", std::int64_t{0});
   } else if (event.k == "stall") {
     lives_[event.worker].stalls.push_back(
         {.from = number(event, "from"), .to = event.t, .event = &event});
@@ -284,7 +288,10 @@ const Event* Index::broken(const std::string& owner) const {
 
 const Event* Index::disturbed(std::int64_t from, std::int64_t to) const {
   for (const auto& fault : faults_) {
-    if (fault.disturbs && overlap(fault, from - tolerances_.grace, to)) return fault.event;
+    // What has lost its data may take as long to come back as the store's documents say.
+    const auto grace =
+        fault.voids ? std::max(tolerances_.grace, recovers_within_) : tolerances_.grace;
+    if (fault.disturbs && overlap(fault, from - grace, to)) return fault.event;
   }
   return nullptr;
 }
@@ -299,11 +306,11 @@ bool Index::stalled(const std::string& worker, std::int64_t from, std::int64_t t
   // The director's are of the whole machine.
   const auto found = [&](const std::string& whose) {
     const auto life = lives_.find(whose);
-    return life != lives_.end() &&
-           std::any_of(life->second.stalls.begin(), life->second.stalls.end(),
-                       [&](const auto& stall) {
-                         return overlap(stall, from, to) && stall.to - stall.from >= at_least;
-                       });
+    return life != lives_.end() && std::any_of(life->second.stalls.begin(),
+                                               life->second.stalls.end(), [&](const auto& stall) {
+                                                 return overlap(stall, from, to) &&
+                                                        stall.to - stall.from >= at_least;
+                                               });
   };
   return found(worker) || found("");
 }

@@ -145,6 +145,7 @@ class Index {
 
   const std::vector<Event>& events_;
   Tolerances tolerances_;
+  std::int64_t recovers_within_ = 0;
   std::vector<Call> calls_;
   std::map<std::string, std::size_t> by_op_;
   std::map<std::string, Lease> leases_;

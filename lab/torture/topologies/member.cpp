@@ -33,7 +33,7 @@ void Member::thaw() {
   if (--frozen_ == 0 && is_up()) handling_.signal(SIGCONT);
 }
 
-void Member::awake(const std::function<void()>& what) {
+void Member::awake(const std::function<void()>& what) const {
   if (!is_up()) return;
   if (frozen_ > 0) handling_.signal(SIGCONT);
   what();

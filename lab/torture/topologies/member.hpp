@@ -34,7 +34,7 @@ class Member {
   void freeze();
   void thaw();
   /// Does this while it runs, even if it is stopped: nothing that a fault changes may stay when it heals.
-  void awake(const std::function<void()>& what);
+  void awake(const std::function<void()>& what) const;
   /// No fault keeps it from answering.
   [[nodiscard]] bool answers() const noexcept { return down_ == 0 && frozen_ == 0; }
   /// Throws if a fault keeps it from answering.

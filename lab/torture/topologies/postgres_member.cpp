@@ -53,7 +53,7 @@ std::vector<std::string> small_postgres() {
   return {"max_locks_per_transaction=10", "max_prepared_transactions=0"};
 }
 
-std::vector<Fault> session_faults(std::function<PostgresMember&()> member, bool sessions) {
+std::vector<Fault> session_faults(const std::function<PostgresMember&()>& member, bool sessions) {
   const std::string end =
       "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity WHERE"
       " backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY random()";

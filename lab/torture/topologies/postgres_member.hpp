@@ -37,6 +37,6 @@ std::vector<std::string> small_postgres();
 /// `sessions`: a lease ends with its session.
 std::vector<Fault> postgres_faults(PostgresMember& member, bool sessions);
 /// pg_terminate_backend.
-std::vector<Fault> session_faults(std::function<PostgresMember&()> member, bool sessions);
+std::vector<Fault> session_faults(const std::function<PostgresMember&()>& member, bool sessions);
 
 }  // namespace torture

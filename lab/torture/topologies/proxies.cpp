@@ -39,7 +39,7 @@ Fault weather(Nature nature, const Passages& passages, double Proxy::Weather::*k
       });
 }
 
-Fault stall(Nature nature, const Passages& passages, std::vector<Proxy::Way> ways) {
+Fault stall(Nature nature, const Passages& passages, const std::vector<Proxy::Way>& ways) {
   return one_of<Passage>(
       std::move(nature), passages,
       [ways](Passage& passage, Random&) {

@@ -19,7 +19,7 @@ void RedisMember::tell(const std::vector<std::string>& words) const {
 
 namespace {
 
-Fault told(Nature nature, const RedisMembers& members, std::vector<std::string> words) {
+Fault told(Nature nature, const RedisMembers& members, const std::vector<std::string>& words) {
   return one_of<RedisMember>(
       std::move(nature), members,
       [words](RedisMember& member, Random&) {
