@@ -160,8 +160,13 @@ void Hand::hold(const Wish& wish, Granted granted) {
   for (std::uint64_t i = 0; i < actions && lease && !worker_.ending.stop_requested(); ++i) {
     do_something(wish, grip, lease);
   }
-  // Held for longer than its TTL now and then: renewals have to come in time, or it is lost.
-  if (chance(wish.options.renew ? 0.02 : 0.3)) sleep(std::min<Duration>(wish.options.ttl * 2, 3s));
+  // Held for longer than its TTL now and then: renewals have to come in time, or it is lost. And some are held for a while,
+  // so that it shows if something ends them that comes late.
+  if (chance(wish.options.renew ? 0.02 : 0.3)) {
+    sleep(std::min<Duration>(wish.options.ttl * 2, 3s));
+  } else if (chance(0.2)) {
+    pause(1s);
+  }
   worker_.watch.remove(grip);
   if (!grip.parts().empty()) give_back(grip, lease);
 }
