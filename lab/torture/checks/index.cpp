@@ -122,6 +122,7 @@ void Index::read(const Event& event) {
     const auto promise = event.fields.find("promise");
     if (promise != event.fields.end())
       recovers_within_ = promise->value("granted_within", std::int64_t{0});
+    timeout_ = number(event, "timeout");
   } else if (event.k == "stall") {
     lives_[event.worker].stalls.push_back(
         {.from = number(event, "from"), .to = event.t, .event = &event});

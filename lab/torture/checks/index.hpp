@@ -136,6 +136,9 @@ class Index {
   [[nodiscard]] std::int64_t stalled_for(const std::string& worker, std::int64_t from,
                                          std::int64_t to) const;
 
+  /// What the round gives a call at most; 0: what the store does by itself.
+  [[nodiscard]] std::int64_t timeout() const noexcept { return timeout_; }
+
  private:
   void read(const Event& event);
   void believe(const Event& event);
@@ -146,6 +149,7 @@ class Index {
   const std::vector<Event>& events_;
   Tolerances tolerances_;
   std::int64_t recovers_within_ = 0;
+  std::int64_t timeout_ = 0;
   std::vector<Call> calls_;
   std::map<std::string, std::size_t> by_op_;
   std::map<std::string, Lease> leases_;
