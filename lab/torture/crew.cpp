@@ -167,8 +167,7 @@ std::vector<Fault> Crew::faults() {
                           }
                         }});
   if (worker_.command.empty()) return faults;
-  const auto command = std::make_shared<pid_t>();
-  const auto begin = [this, command](int signal) {
+  const auto begin = [this](int signal, const std::shared_ptr<pid_t>& command) {
     return [this, command, signal](Random& random) {
       const auto all = commands();
       if (all.empty()) throw std::runtime_error("no command runs");
@@ -187,12 +186,13 @@ std::vector<Fault> Crew::faults() {
   };
   faults.push_back({.name = "kill an interlock run or its guardian",
                     .disturbs = false,
-                    .begin = begin(SIGKILL),
+                    .begin = begin(SIGKILL, std::make_shared<pid_t>()),
                     .heal = [] {}});
+  const auto stopped_command = std::make_shared<pid_t>();
   faults.push_back({.name = "stop an interlock run or its guardian",
                     .disturbs = false,
-                    .begin = begin(SIGSTOP),
-                    .heal = [command] { ::kill(*command, SIGCONT); }});
+                    .begin = begin(SIGSTOP, stopped_command),
+                    .heal = [stopped_command] { ::kill(*stopped_command, SIGCONT); }});
   return faults;
 }
 
@@ -203,8 +203,9 @@ std::vector<pid_t> Crew::commands() {
     const bool worker =
         std::any_of(members_.begin(), members_.end(),
                     [&, id = pid](const Member& member) { return member.pid == id; });
-    if (process.program.starts_with("interlock") && !worker && pid != ::getpid() && !touched_.contains(pid) &&
-        !touched_.contains(process.parent) && descends(all, pid, ::getpid()))
+    if (process.program.starts_with("interlock") && !worker && pid != ::getpid() &&
+        !touched_.contains(pid) && !touched_.contains(process.parent) &&
+        descends(all, pid, ::getpid()))
       found.push_back(pid);
   }
   return found;
@@ -219,7 +220,8 @@ void Crew::reap_orphans() {
       std::ifstream stat("/proc/" + std::to_string(pid) + "/comm");
       std::string program;
       std::getline(stat, program);
-      if (program.starts_with("interlock") || program == "torture") ::waitpid(pid, nullptr, WNOHANG);
+      if (program.starts_with("interlock") || program == "torture")
+        ::waitpid(pid, nullptr, WNOHANG);
     }
   }
 }
