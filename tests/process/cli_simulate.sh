@@ -141,7 +141,7 @@ for wrong in '--seed -1' '--seed 1x' '--seed 1.5' '--seed 99999999999999999999' 
 done
 expect 64 "$INTERLOCK" --url memory: simulate time --seed -1
 contains "$err" "--seed: '-1' is not a whole number from 0 to 18446744073709551615"
-expect 0 "$INTERLOCK" --url memory: simulate time --duration 10ms --seed 18446744073709551615
+expect 0 "$INTERLOCK" --url memory: simulate time --duration 300ms --seed 18446744073709551615
 contains "$out" "seed 18446744073709551615"
 expect 74 "$INTERLOCK" simulate time --duration 500ms --svg no/such/directory.svg
 expect 69 "$INTERLOCK" simulate time --url redis://127.0.0.1:1

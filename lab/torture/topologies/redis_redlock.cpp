@@ -39,7 +39,8 @@ class Redlock : public Topology {
     for (const auto& passage : passages_) passages.push_back(passage.get());
     auto list = redis_faults(members);
     append(list, redis_data_faults({members.front()}, false));
-    append(list, clock_faults(clock_, false));
+    // A node that forgot a hold early may let somebody else in at once, unlike one that has lost its data.
+    append(list, clock_faults(clock_, true));
     append(list, passage_faults(passages, {.copies_bring_back = true}));
     const Members all(members.begin(), members.end());
     const auto majority = members.size() / 2 + 1;
