@@ -1,4 +1,8 @@
 // Rule 12: not re-entrant, unless an identity is given.
+#include <mutex>
+#include <thread>
+#include <vector>
+
 #include "conformance/suite.hpp"
 
 namespace interlock::conformance {
@@ -75,6 +79,38 @@ TEST_P(Reentrancy, AReaderOfTheSameIdentityMayWrite) {
   const auto stranger = RwLock(locks, "r").try_read();
   EXPECT_TRUE(stranger);
   EXPECT_EQ(mine.try_write().outcome(), Outcome::busy) << "a stranger reads";
+}
+
+TEST_P(Reentrancy, FencesOfClaimsThatAreTakenAtOnceDoNotGoBack) {
+  COVERS(Rule<12>, Rule<5>);
+  if (!client().traits().fences) GTEST_SKIP() << "this store has no fences";
+  struct Grant {
+    TimePoint asked, told;
+    Fence fence;
+  };
+  std::mutex mutex;
+  std::vector<Grant> grants;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, locks = client()] {
+      const Mutex mine(locks, "r", kMe);
+      for (int round = 0; round < 10; ++round) {
+        const auto asked = BootClock::now();
+        const auto lease = mine.acquire();
+        const std::lock_guard lock(mutex);
+        grants.push_back({asked, BootClock::now(), lease.fence()});
+      }
+    });
+  }
+  threads.clear();
+  ASSERT_EQ(grants.size(), 40U);
+  for (const auto& earlier : grants) {
+    for (const auto& later : grants) {
+      if (earlier.told < later.asked) {
+        EXPECT_LE(earlier.fence, later.fence);
+      }
+    }
+  }
 }
 
 TEST_P(Reentrancy, SlotsAreCountedWhoeverTakesThem) {

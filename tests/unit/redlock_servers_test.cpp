@@ -258,6 +258,109 @@ Claim claim_on(const std::string& name) {
           .who = std::make_shared<const Who>(Who{.host = "here"})};
 }
 
+/// Claims of one identity, over stores that can't reach one of the three nodes.
+class RedlockOfAnIdentity : public RedlockServers {
+ protected:
+  RedlockOfAnIdentity() {
+    Mutex(connect(url()), "other").acquire().release();
+    EXPECT_TRUE(eventually([&] { return counts(0) && counts(1) && counts(2); }));
+    // Node 2 has granted more than the others.
+    (void)nodes_[2]->cli({"HINCRBY", "{rl:}:node", "count", "10"});
+  }
+
+  [[nodiscard]] std::unique_ptr<Backend> store_without(std::size_t without) const {
+    std::string text = "redlock://";
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const auto port = node == without ? servers::free_port() : nodes_[node]->port();
+      text += (node == 0 ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
+    }
+    return stores::open(text + "?prefix=rl:&timeout=1m");
+  }
+  static Claim claim_of_ann() {
+    auto claim = claim_on("r");
+    claim.ttl = 600s;
+    claim.who = std::make_shared<const Who>(Who{.identity = "Ann", .host = "here"});
+    return claim;
+  }
+  static void release(Backend& store, const Claim& claim) {
+    std::promise<Verdict> done;
+    store.release(claim, {.deadline = BootClock::now() + 60s},
+                  [&](const Answer& answer) { done.set_value(answer.verdict); });
+    EXPECT_EQ(done.get_future().get(), Verdict::granted);
+  }
+};
+
+// Two claims of one identity are taken at the same time, over different majorities, and get different fences.
+// The one with the larger fence is released. Expected: a third one gets no smaller fence than that, although it
+// shares the lock with the one that has the smaller fence.
+TEST_F(RedlockOfAnIdentity, FencesDoNotGoBackWhenTheClaimWithTheLargerOneIsReleased) {
+  const auto one = store_without(1);
+  const auto other = store_without(2);
+  nodes_[2]->process().signal(SIGSTOP);
+  const auto slow = claim_of_ann();
+  auto slow_answer = ask(*one, slow, 60s);
+  ASSERT_TRUE(eventually([&] { return holds(0, slow.owner); }));
+  const auto smaller = ask(*other, claim_of_ann(), 60s).get();
+  ASSERT_EQ(smaller.verdict, Verdict::granted);
+  nodes_[2]->process().signal(SIGCONT);
+  const auto larger = slow_answer.get();
+  ASSERT_EQ(larger.verdict, Verdict::granted);
+  ASSERT_GT(larger.fences.at(0), smaller.fences.at(0));
+  release(*one, slow);
+  const auto last = ask(*other, claim_of_ann(), 60s).get();
+  ASSERT_EQ(last.verdict, Verdict::granted);
+  EXPECT_GE(last.fences.at(0), larger.fences.at(0));
+}
+
+// A node answers when the claim is granted already, with a number that is larger than the fence. Expected: the node
+// is told the fence, and a later claim of the identity shares it.
+TEST_F(RedlockOfAnIdentity, ANodeThatAnsweredTooLateSharesTheFenceOfTheOthers) {
+  const auto all = stores::open(url("&timeout=1m"));
+  ASSERT_EQ(ask(*all, claim_on("connected"), 60s).get().verdict, Verdict::granted);
+  nodes_[2]->process().signal(SIGSTOP);
+  const auto outer = claim_of_ann();
+  const auto granted = ask(*all, outer, 60s).get();
+  ASSERT_EQ(granted.verdict, Verdict::granted);
+  nodes_[2]->process().signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] {
+    for (const auto& state : on(2)) {
+      for (const auto& holder : state.holders) {
+        if (holder.owner == outer.owner) return holder.fence == granted.fences.at(0);
+      }
+    }
+    return false;
+  }));
+  const auto inner = ask(*store_without(0), claim_of_ann(), 60s).get();
+  ASSERT_EQ(inner.verdict, Verdict::granted);
+  EXPECT_EQ(inner.fences, granted.fences);
+}
+
+// A node that could not be reached had shared the lock with a claim of a larger fence, which is released. Expected:
+// healed by the renewal of the other claim, it does not forget the larger one.
+TEST_F(RedlockOfAnIdentity, ANodeThatIsHealedGivesOutNoSmallerFenceThanBefore) {
+  const auto one = store_without(1);
+  const auto other = store_without(2);
+  nodes_[2]->process().signal(SIGSTOP);
+  const auto slow = claim_of_ann();
+  auto slow_answer = ask(*one, slow, 60s);
+  ASSERT_TRUE(eventually([&] { return holds(0, slow.owner); }));
+  const auto outer = claim_of_ann();
+  ASSERT_EQ(ask(*other, outer, 60s).get().verdict, Verdict::granted);
+  nodes_[2]->process().signal(SIGCONT);
+  const auto larger = slow_answer.get();
+  ASSERT_EQ(larger.verdict, Verdict::granted);
+  release(*one, slow);
+  const auto all = stores::open(url("&timeout=1m"));
+  std::promise<Verdict> renewed;
+  all->renew(outer, {.deadline = BootClock::now() + 60s},
+             [&](const Answer& answer) { renewed.set_value(answer.verdict); });
+  ASSERT_EQ(renewed.get_future().get(), Verdict::granted);
+  ASSERT_TRUE(eventually([&] { return holds(2, outer.owner); }));
+  const auto last = ask(*store_without(0), claim_of_ann(), 60s).get();
+  ASSERT_EQ(last.verdict, Verdict::granted);
+  EXPECT_GE(last.fences.at(0), larger.fences.at(0));
+}
+
 // A call gets no answer in time, and its owner asks again. Meanwhile the first call still tries to have
 // a node mended. Expected: when it gives up at last, it leaves what the second call was granted.
 TEST_F(RedlockServers, ACallThatGivesUpLateLeavesTheNextGrantOfItsOwnerAlone) {

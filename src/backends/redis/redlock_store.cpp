@@ -71,7 +71,12 @@ class Redlock::Renewing : public std::enable_shared_from_this<Renewing> {
     if (confirmed >= votes_.majority()) {
       over_ = true;
       const auto fences = votes_.agreed_fences();
-      for (const auto fence : fences) fences_.push_back(fence.value);
+      // Of an identity, a node may know a larger one, which another of its claims has got.
+      if (claim_.who && !claim_.who->identity.empty()) {
+        fences_ = votes_.fences();
+      } else {
+        for (const auto fence : fences) fences_.push_back(fence.value);
+      }
       for (std::size_t each = 0; each < votes_.size(); ++each) heal(each);
       lock.unlock();
       return reply_({.verdict = Verdict::granted, .fences = fences});

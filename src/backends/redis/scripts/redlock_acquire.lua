@@ -45,6 +45,16 @@ drop_holder = drop_really
 
 if answer[1] == 'granted' then
   if not again then call('HSET', FENCE, 'count', hold) end
+  if not again and identity ~= '' then
+    for i, row in ipairs(rows) do
+      local fence, most = answer[i + 1], most_had(row)
+      share_fence(row, 0)
+      local is_shared = fence ~= tonumber(hold)
+      call('HSET', row.holders, owner,
+        with_fence(call('HGET', row.holders, owner), fence, is_shared and fence or most))
+      set_most(row, math.max(most, fence))
+    end
+  end
   extend_horizon()
   table.insert(answer, 2, tonumber(hold))
 elseif answer[1] == 'queued' then

@@ -17,8 +17,17 @@ for _, row in ipairs(rows) do
   local ticket = queued_at(row)
   if ticket then leave_queue(row, ticket) end
   local fence = tonumber(next_fence())
+  local record
+  if identity == '' then
+    record = make_record(fence, row.spec)
+  else
+    -- Another claim of the identity may have got a larger one here, and be gone.
+    fence = math.max(fence, most_had(row))
+    set_most(row, fence)
+    if is_set(row) then share_fence(row, fence) end
+    record = with_fence(make_record(fence, row.spec), fence, fence)
+  end
   largest = math.max(largest, fence)
-  local record = make_record(fence, row.spec)
   if row.mode == 'e' and identity == '' then
     call('SET', row.lock, owner, 'PX', ttl)
     call('SET', row.who, record, 'PX', ttl)

@@ -7,6 +7,7 @@
 --   until   when the last of all holds it ever granted ends, in ms of its own clock
 --   wait    not ready: when it may be repaired, in ms
 --   ticket  the last number of its queues
+--   same:XX the largest fence that an identity has had here, by the first digits of a hash of the lock's key
 --
 -- A server that was started again without an append-only file may be back with an old state, or
 -- with none: it is a new incarnation then, and not ready.

@@ -1,15 +1,17 @@
 -- What is different about the rows of a Redlock's node. Its records have four more lines: since
 -- when it is held (ms); the number of this very hold; of an upgrade that is not confirmed yet, the
 -- owner whose shared hold is covered by it; and which of the client's attempts it is the work of,
--- so that what undoes one attempt, and comes late, leaves the next one alone.
+-- so that what undoes one attempt, and comes late, leaves the next one alone. That of an identity has one more:
+-- the floor of its fence. Another claim of the identity may have got as large a fence here, so that phase two
+-- must not make it smaller.
 local function text_of(row, by)
   if row.value == by then return call('GET', row.who) end
   return call('HGET', row.holders, by)
 end
-local MORE = '^' .. string.rep('[^\n]*\n', 11) .. '(%d+)\n(%d+)\n(%x*)\n(%d+)$'
+local MORE = '^' .. string.rep('[^\n]*\n', 11) .. '(%d+)\n(%d+)\n(%x*)\n(%d+)\n?(%d*)$'
 local function more_of(row, by)
-  local since, hold, covered, attempt = match(text_of(row, by) or '', MORE)
-  return since, hold, covered, attempt
+  local since, hold, covered, attempt, floor = match(text_of(row, by) or '', MORE)
+  return since, hold, covered, attempt, floor
 end
 local function is_newer(attempt)  -- than this one: what is held
   for _, row in ipairs(rows) do
@@ -37,6 +39,35 @@ local function keep_more(attempt)  -- a record that is written anew keeps its li
   local since, hold, covered, before = more_of(rows[1], owner)
   with_more(tonumber(since or now), tonumber(hold or 0), covered or '',
     math.max(attempt, tonumber(before or 0)))
+  local floor = 0
+  for _, row in ipairs(rows) do
+    local _, _, _, _, own = more_of(row, owner)
+    floor = math.max(floor, tonumber(own) or 0)
+  end
+  if floor > 0 then tail = tail .. string.format('\n%.0f', floor) end
+end
+
+-- The largest fence that an identity has had here, for 256 groups of resources: a node does not grow with its
+-- past.
+local function most_field(row) return 'same:' .. sub(redis.sha1hex(row.lock), 1, 2) end
+local function most_had(row) return tonumber(call('HGET', FENCE, most_field(row)) or 0) end
+local function set_most(row, fence) call('HSET', FENCE, most_field(row), string.format('%.0f', fence)) end
+
+local FLOOR = '^[^\n]*(' .. string.rep('\n[^\n]*', 14) .. ')'
+local function with_fence(text, fence, floor)
+  return string.format('%.0f%s\n%.0f', fence, match(text, FLOOR), floor)
+end
+
+-- All other holds of the identity get this fence if it is larger, and keep what they have. So they have the same
+-- one here, and who joins them gets it, whichever of them are left by then.
+local function share_fence(row, fence)
+  for _, record in ipairs(others(row)) do
+    if record.identity == identity then
+      local shared = math.max(fence, record.number)
+      local text = with_fence(record.text, shared, shared)
+      if text ~= record.text then call('HSET', row.holders, record.owner, text) end
+    end
+  end
 end
 
 local function extend_horizon()
