@@ -35,9 +35,9 @@ TEST(DeadlocksCommand, ShowsWhoWaitsForWhom) {
 
   Child programs("../interlock", {"--url", url, "deadlocks", "--json"});
   const auto json = programs.line();
-  for (const auto* part :
-       {R"("actor":"ann")", R"("waits_for":"b")", R"("behind":"holder")", R"("youngest":1)",
-        R"("who":"bob's job","identity":"","actor":"bob",)", R"("blocked_by":{"pid":)", R"("deadlocks":[{)"})
+  for (const auto* part : {R"("actor":"ann")", R"("waits_for":"b")", R"("behind":"holder")",
+                           R"("youngest":1)", R"("who":"bob's job","identity":"","actor":"bob",)",
+                           R"("blocked_by":{"pid":)", R"("deadlocks":[{)"})
     EXPECT_NE(json.find(part), std::string::npos) << json;
 }
 
