@@ -36,7 +36,7 @@ bool has_user_and_password(std::string_view url) {
   return colon != std::string_view::npos && colon + 1 < before.size();
 }
 
-/// password=…, and what else goes by such a name; not the name of a file or of a variable.
+/// password=… and options with similar names; not an option that names a file or a variable.
 bool has_password_option(std::string_view url) {
   while (true) {
     const auto begin = url.find_first_of("?&");

@@ -10,12 +10,14 @@
 #include "command.hpp"
 #include "interlock/duration.hpp"
 #include "simulate/report.hpp"
+#include "torture/svg.hpp"
 
 namespace cli::simulation {
 
 namespace {
 
 using interlock::Duration;
+using torture::escaped;
 
 constexpr double kLeft = 84;
 constexpr double kTop = 64;
@@ -24,26 +26,6 @@ constexpr double kRow = 22;
 constexpr double kBar = 16;
 constexpr std::size_t kMostEvents = 3000;  // with a bar each
 constexpr std::size_t kMostColumns = 6000;
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      default:
-        result += letter;
-    }
-  }
-  return result;
-}
 
 /// Far from those of its neighbours. In digits, since not everybody who draws SVG knows hues.
 std::string colour(std::uint32_t resource) {

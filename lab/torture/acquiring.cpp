@@ -7,6 +7,7 @@
 #include "interlock/mutex.hpp"
 #include "interlock/rw_lock.hpp"
 #include "interlock/semaphore.hpp"
+#include "observe/words.hpp"
 
 namespace torture {
 
@@ -59,18 +60,18 @@ std::string answer_of(interlock::Outcome outcome) {
   return "?";
 }
 
-std::string answer_of(Errc code) {
+interlock::Outcome outcome_of(Errc code) {
   switch (code) {
     case Errc::busy:
-      return "busy";
+      return interlock::Outcome::busy;
     case Errc::timed_out:
-      return "timed_out";
+      return interlock::Outcome::timed_out;
     case Errc::exhausted:
-      return "exhausted";
+      return interlock::Outcome::exhausted;
     case Errc::cancelled:
-      return "cancelled";
+      return interlock::Outcome::cancelled;
     default:
-      return "failed";
+      return interlock::Outcome::failed;
   }
 }
 
@@ -81,45 +82,7 @@ interlock::testing_support::Detached await(interlock::Acquirer lock, interlock::
 
 }  // namespace
 
-std::string errc_name(Errc code) {
-  switch (code) {
-    case Errc::invalid:
-      return "invalid";
-    case Errc::busy:
-      return "busy";
-    case Errc::timed_out:
-      return "timed_out";
-    case Errc::exhausted:
-      return "exhausted";
-    case Errc::cancelled:
-      return "cancelled";
-    case Errc::lost:
-      return "lost";
-    case Errc::unreachable:
-      return "unreachable";
-    case Errc::refused:
-      return "refused";
-    case Errc::corrupt:
-      return "corrupt";
-    case Errc::wrong_kind:
-      return "wrong_kind";
-    case Errc::wrong_capacity:
-      return "wrong_capacity";
-    case Errc::unsupported:
-      return "unsupported";
-    case Errc::forked:
-      return "forked";
-    case Errc::deadlock:
-      return "deadlock";
-    case Errc::invalid_ttl:
-      return "invalid_ttl";
-    case Errc::invalid_owner:
-      return "invalid_owner";
-  }
-  return "?";
-}
-
-std::string Hand::ask(const Wish& wish, Json more) {
+std::string Hand::ask(const Wish& wish) {
   auto op = worker_.next_op();
   auto parts = Json::array();
   for (const auto& part : wish.parts) {
@@ -128,19 +91,18 @@ std::string Hand::ask(const Wish& wish, Json more) {
                      {"n", part.slots},
                      {"c", part.capacity}});
   }
-  more.update({{"op", op},
-               {"hand", number_},
-               {"verb", wish.verb},
-               {"via", wish.via},
-               {"parts", parts},
-               {"form", wish.form},
-               {"limit", wish.limit ? Json(wish.limit->count()) : Json()},
-               {"ttl", wish.options.ttl.count()},
-               {"priority", wish.options.priority},
-               {"identity", wish.options.identity},
-               {"hierarchy", wish.options.hierarchy},
-               {"renew", wish.options.renew}});
-  worker_.log.add("ask", std::move(more));
+  worker_.log.add("ask", {{"op", op},
+                          {"hand", number_},
+                          {"verb", "acquire"},
+                          {"via", wish.via},
+                          {"parts", parts},
+                          {"form", wish.form},
+                          {"limit", wish.limit ? Json(wish.limit->count()) : Json()},
+                          {"ttl", wish.options.ttl.count()},
+                          {"priority", wish.options.priority},
+                          {"identity", wish.options.identity},
+                          {"hierarchy", wish.options.hierarchy},
+                          {"renew", wish.options.renew}});
   return op;
 }
 
@@ -150,8 +112,8 @@ void Hand::told(const std::string& op, const std::string& answer) const {
 
 void Hand::told(const std::string& op, const interlock::Error& error) const {
   worker_.log.add("told", {{"op", op},
-                           {"answer", answer_of(error.errc())},
-                           {"errc", errc_name(error.errc())},
+                           {"answer", answer_of(outcome_of(error.errc()))},
+                           {"errc", interlock::observe::word(error.errc())},
                            {"text", error.what()},
                            {"maybe_held", error.maybe_held()}});
 }
@@ -161,10 +123,11 @@ void Hand::told(const std::string& op, Attempt& attempt) const {
   const auto& error = attempt.error();
   // The outcome and its error have to agree.
   auto answer = answer_of(attempt.outcome());
-  if (answer != answer_of(error.errc())) answer += " with " + answer_of(error.errc());
+  if (answer != answer_of(outcome_of(error.errc())))
+    answer += " with " + answer_of(outcome_of(error.errc()));
   worker_.log.add("told", {{"op", op},
                            {"answer", answer},
-                           {"errc", errc_name(error.errc())},
+                           {"errc", interlock::observe::word(error.errc())},
                            {"text", error.what()},
                            {"maybe_held", error.maybe_held()},
                            {"waited", attempt.waited().count()}});

@@ -212,17 +212,13 @@ std::vector<pid_t> Crew::commands() {
 }
 
 void Crew::reap_orphans() {
-  for (const auto& entry :
-       fs::directory_iterator("/proc/self/task/" + std::to_string(::getpid()))) {
-    if (entry.path().filename() != "children") continue;
-    std::ifstream file(entry.path());
-    for (pid_t pid = 0; file >> pid;) {
-      std::ifstream stat("/proc/" + std::to_string(pid) + "/comm");
-      std::string program;
-      std::getline(stat, program);
-      if (program.starts_with("interlock") || program == "torture")
-        ::waitpid(pid, nullptr, WNOHANG);
-    }
+  const auto self = std::to_string(::getpid());
+  std::ifstream children("/proc/self/task/" + self + "/children");
+  for (pid_t pid = 0; children >> pid;) {
+    std::ifstream name("/proc/" + std::to_string(pid) + "/comm");
+    std::string program;
+    std::getline(name, program);
+    if (program.starts_with("interlock") || program == "torture") ::waitpid(pid, nullptr, WNOHANG);
   }
 }
 

@@ -19,7 +19,6 @@ namespace torture {
 struct Wish {
   std::vector<interlock::Part> parts;
   interlock::Options options{};
-  std::string verb = "acquire";
   std::string via = "call";
   std::string form = "wait";
   std::optional<interlock::Duration> limit{};
@@ -51,7 +50,7 @@ class Hand {
   std::string name(const std::string& kind, std::uint64_t count);
 
   // Acquiring: `ask` writes what is asked, the rest does it and writes what was told.
-  std::string ask(const Wish& wish, Json more = Json::object());
+  std::string ask(const Wish& wish);
   void told(const std::string& op, interlock::Attempt& attempt) const;
   void told(const std::string& op, const interlock::Error& error) const;
   void told(const std::string& op, const std::string& answer) const;
@@ -96,8 +95,5 @@ class Hand {
   Register register_;
   const std::string& prefix_;
 };
-
-/// "unreachable"
-std::string errc_name(interlock::Errc code);
 
 }  // namespace torture

@@ -190,9 +190,7 @@ void Hand::run_command() {
              .environment = {{"INTERLOCK_URL=" + worker_.plan.url, "PATH=/usr/bin:/bin"}},
              .errors = (worker_.plan.directory / "commands.txt").string()});
   if (pid == 0) return told(op, "not started");
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = wait_for_end(pid);
   worker_.log.add(
       "told",
       {{"op", op},
@@ -265,9 +263,7 @@ void Hand::fork_and_use() {
       }
       ::_exit(status);
     }
-    int status = 0;
-    while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    const int status = child > 0 ? wait_for_end(child) : 0;
     // Nobody is at fault if the system had no room for a child.
     const bool well = child < 0 || WIFSIGNALED(status) || WEXITSTATUS(status) == 0;
     return well ? std::string("yes") : "status " + std::to_string(status);

@@ -1,16 +1,17 @@
 #include "second_opinion.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <fstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
+
+#include "spawn.hpp"
 
 namespace torture {
 
@@ -21,20 +22,13 @@ namespace {
 constexpr int kNotInOrder = 1;
 
 /// Its exit status.
-int run(std::array<std::string, 4> words, const fs::path& output) {
-  std::array<char*, 5> argv{words[0].data(), words[1].data(), words[2].data(), words[3].data(),
-                            nullptr};
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(),
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  pid_t pid = 0;
-  const int failed = ::posix_spawn(&pid, argv[0], &files, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&files);
-  if (failed != 0) throw std::system_error(failed, std::generic_category(), words[0]);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+int run(std::vector<std::string> words, const fs::path& output) {
+  const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const auto program = words.front();
+  const auto pid = spawn({.program = program, .words = std::move(words), .output = out});
+  ::close(out);
+  if (pid == 0) throw std::runtime_error(program + " can't be started");
+  const int status = wait_for_end(pid);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 namespace torture {
 
@@ -39,6 +42,13 @@ pid_t spawn(Spawn what) {
                                     what.environment ? envp.data() : environ);
   ::posix_spawn_file_actions_destroy(&files);
   return failed == 0 ? pid : 0;
+}
+
+int wait_for_end(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
 }
 
 }  // namespace torture

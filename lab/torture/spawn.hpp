@@ -21,4 +21,7 @@ struct Spawn {
 /// Its process id; 0: it can't be started.
 pid_t spawn(Spawn what);
 
+/// Waits for its end: the wait status.
+int wait_for_end(pid_t pid);
+
 }  // namespace torture

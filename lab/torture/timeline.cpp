@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "interlock/duration.hpp"
+#include "svg.hpp"
 
 namespace torture {
 
@@ -24,29 +25,6 @@ constexpr double kTop = 84;
 constexpr double kWidth = 1100;  // of the rows
 constexpr double kRow = 22;
 constexpr double kBar = 16;
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += letter;
-    }
-  }
-  return result;
-}
 
 std::string colour_of(std::size_t resource) {
   constexpr std::array kColours{"#3b7dd8", "#d8823b", "#4aa564", "#b9529f", "#8c6d46",
