@@ -11,14 +11,13 @@
 #include <cstring>
 
 #include "command.hpp"
+#include "zero_ended.hpp"
 
 namespace cli {
 
-// Each is ended by a zero.
 Descriptor file_of(const std::vector<std::string>& arguments) {
   Descriptor file(::memfd_create("interlock-arguments", MFD_CLOEXEC));
-  std::string all;
-  for (const auto& argument : arguments) all.append(argument).push_back('\0');
+  const auto all = join_zero_ended(arguments);
   for (std::size_t done = 0; file && done < all.size();) {
     const auto more = ::write(file.get(), all.data() + done, all.size() - done);
     if (more <= 0) file.reset();
@@ -47,10 +46,7 @@ std::vector<std::string> arguments_of(int argc, char** argv) {
     if (got <= 0) break;
     all.append(buffer.data(), static_cast<std::size_t>(got));
   }
-  arguments.clear();
-  for (std::size_t at = 0; at < all.size(); at += arguments.back().size() + 1)
-    arguments.emplace_back(all.c_str() + at);
-  return arguments;
+  return split_zero_ended(all);
 }
 
 }  // namespace cli

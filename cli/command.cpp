@@ -5,7 +5,6 @@
 
 #include "full_program.hpp"
 #include "secrets.hpp"
-#include "standard_error.hpp"
 #include "terminal.hpp"
 
 namespace cli {
@@ -128,11 +127,11 @@ std::string line_of_stdin(std::size_t most) {
   return line;
 }
 
-void complain(const std::string& message) {
+void complain(const std::string& message, std::chrono::milliseconds patience) {
   constexpr int kLongest = 4096;  // it may quote a word of the command line, and that has 128 KiB
   auto shown = printable(message);
   if (width(shown) > kLongest) shown = printable(shown, kLongest) + "…";
-  write_error("interlock: " + shown + "\n");
+  write_error("interlock: " + shown + "\n", patience);
 }
 
 }  // namespace cli

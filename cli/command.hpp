@@ -1,12 +1,14 @@
 // The commands, and what all of them share: how arguments are read and how errors are told.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "options.hpp"
+#include "standard_error.hpp"
 
 namespace cli {
 
@@ -86,6 +88,6 @@ std::string set_by(const Arguments& arguments);
 std::string line_of_stdin(std::size_t most);
 
 /// "interlock: …" on stderr, one line. Dropped if nobody reads stderr.
-void complain(const std::string& message);
+void complain(const std::string& message, std::chrono::milliseconds patience = kMessagePatience);
 
 }  // namespace cli

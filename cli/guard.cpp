@@ -18,6 +18,7 @@
 #include "process_group.hpp"
 #include "standby.hpp"
 #include "terminal.hpp"
+#include "zero_ended.hpp"
 
 namespace cli {
 
@@ -243,11 +244,7 @@ class Guard {
       done += static_cast<std::size_t>(got);
     }
     read_ = end;
-    std::vector<std::string> texts;
-    for (std::size_t at = 0; at < all.size(); at += texts.back().size() + 1) {
-      texts.emplace_back(all.c_str() + at);
-    }
-    return texts;
+    return split_zero_ended(all);
   }
 
   void cannot_start(int why) {

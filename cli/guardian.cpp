@@ -5,10 +5,11 @@
 #include <sys/wait.h>
 
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <new>
 #include <system_error>
+
+#include "zero_ended.hpp"
 
 namespace cli {
 
@@ -29,14 +30,6 @@ std::string describe(Left left, const std::vector<Member>& members) {
                          ? "; the lock is kept until all of the command has ended"
                          : "; the command runs on without the lock, which others can take";
   return cannot_end(members) + what;
-}
-
-std::optional<int> take_signal(std::atomic<SignalSet>& set) {
-  const SignalSet all = set;
-  if (all == 0) return {};
-  const int signal = std::countr_zero(all) + 1;
-  set &= ~signal_bit(signal);
-  return signal;
 }
 
 void ring(const Descriptor& socket) {
@@ -134,8 +127,7 @@ void Guardian::wake() const {
 }
 
 std::size_t Guardian::write(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const auto& text : texts) all.append(text).push_back('\0');
+  const auto all = join_zero_ended(texts);
   for (std::size_t done = 0; done < all.size();) {
     const auto wrote =
         ::pwrite(texts_.get(), all.data() + done, all.size() - done, static_cast<off_t>(written_));

@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -97,7 +98,13 @@ struct Board {
 static_assert(std::atomic<Board::TimePoint>::is_always_lock_free);
 
 /// The first signal of the set, which is taken out of it.
-std::optional<int> take_signal(std::atomic<SignalSet>& set);
+inline std::optional<int> take_signal(std::atomic<SignalSet>& set) {
+  const SignalSet all = set;
+  if (all == 0) return {};
+  const int signal = std::countr_zero(all) + 1;
+  set &= ~signal_bit(signal);
+  return signal;
+}
 
 /// Ends of a socket that carries nothing but "look".
 void ring(const Descriptor& socket);

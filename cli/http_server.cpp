@@ -9,7 +9,6 @@
 #include <array>
 #include <charconv>
 #include <memory>
-#include <sstream>
 #include <system_error>
 #include <vector>
 
@@ -19,7 +18,6 @@ namespace cli {
 
 namespace {
 
-constexpr std::size_t kLongestRequest = 8192;
 constexpr std::size_t kMostPeers = 64;
 constexpr std::size_t kMostUnsent = 8UL << 20U;             // to others, before one more answer
 constexpr std::size_t kSmall = 64UL << 10U;                 // is always answered
@@ -85,46 +83,10 @@ std::string url_of(int fd, const std::string& host) {
          std::to_string(port);
 }
 
-const char* phrase(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 503:
-      return "Service Unavailable";
-    default:
-      return "Internal Server Error";
-  }
-}
-
-std::string to_text(const HttpResponse& response, bool head_only) {
-  return "HTTP/1.1 " + std::to_string(response.status) + " " + phrase(response.status) +
-         "\r\nContent-Type: " + response.type +
-         "\r\nContent-Length: " + std::to_string(response.body.size()) +
-         (response.status == 405 ? "\r\nAllow: GET, HEAD" : "") +
-         "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n" +
-         (head_only ? "" : response.body);
-}
-
-std::string refusal(int status) {
-  return to_text({.status = status, .body = std::string(phrase(status)) + "\n"}, false);
-}
-
-// Where the head of a request ends; nothing if there is more to come.
-std::size_t end_of_head(const std::string& request) {
-  return std::min(request.find("\r\n\r\n"), request.find("\n\n"));
-}
-
 }  // namespace
 
-HttpServer::HttpServer(const std::string& where, Handler handler) : handler_(std::move(handler)) {
+HttpServer::HttpServer(const std::string& where, HttpHandler handler)
+    : handler_(std::move(handler)) {
   const auto address = parse(where);
   listener_ = listen_at(address, where);
   url_ = url_of(listener_.get(), address.host);
@@ -198,16 +160,11 @@ bool HttpServer::read(Peer& peer) {
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   if (got == 0) return false;
   peer.request.append(buffer.data(), static_cast<std::size_t>(got));
-  const auto end = end_of_head(peer.request);
-  if (end != std::string::npos) {
-    peer.response = answer(peer.request.substr(0, end));
-    const auto size = peer.response.capacity();
-    if (size > kSmall && unsent() > kMostUnsent + size) peer.response = refusal(503);
-  } else if (peer.request.size() > kLongestRequest) {
-    peer.response = refusal(431);
-  } else {
-    return true;
-  }
+  auto response = http_answer(peer.request, handler_);
+  if (!response) return true;
+  const auto size = response->capacity();
+  const bool crowded = size > kSmall && unsent() > kMostUnsent;
+  peer.response = crowded ? http_refusal(503) : std::move(*response);
   peer.stage = Stage::writing;
   return write(peer);
 }
@@ -236,24 +193,6 @@ bool HttpServer::drain(Peer& peer) {
   std::array<char, 4096> buffer{};
   const auto got = ::recv(peer.fd.get(), buffer.data(), buffer.size(), 0);
   return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
-}
-
-std::string HttpServer::answer(const std::string& head) const {
-  std::istringstream line(head.substr(0, head.find_first_of("\r\n")));
-  std::string method;
-  std::string target;
-  std::string version;
-  std::string more;
-  line >> method >> target >> version;
-  if (const std::string_view scheme = "http://"; target.starts_with(scheme)) {  // as for a proxy
-    const auto path = target.find('/', scheme.size());
-    target = path == std::string::npos ? "/" : target.substr(path);
-  }
-  if (line >> more || !version.starts_with("HTTP/1.") || !target.starts_with('/')) {
-    return refusal(400);
-  }
-  if (method != "GET" && method != "HEAD") return refusal(405);
-  return to_text(handler_(target.substr(0, target.find('?'))), method == "HEAD");
 }
 
 }  // namespace cli

@@ -3,27 +3,19 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <list>
 #include <string>
 
 #include "descriptor.hpp"
+#include "http_answer.hpp"
 
 namespace cli {
 
-struct HttpResponse {
-  int status = 200;
-  std::string type = "text/plain; charset=utf-8";
-  std::string body;
-};
-
 class HttpServer {
  public:
-  using Handler = std::function<HttpResponse(const std::string& path)>;
-
   /// Listens at once. `where`: "[HOST:]PORT", 127.0.0.1 if there is no host; port 0 is any that is
   /// free. Throws UsageError for what is no address, and Failure if it can't be had.
-  HttpServer(const std::string& where, Handler handler);
+  HttpServer(const std::string& where, HttpHandler handler);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
@@ -53,9 +45,8 @@ class HttpServer {
   bool write(Peer& peer);
   static bool drain(Peer& peer);
   [[nodiscard]] std::size_t unsent() const;
-  [[nodiscard]] std::string answer(const std::string& head) const;
 
-  Handler handler_;
+  HttpHandler handler_;
   Descriptor listener_;
   std::string url_;
   std::list<Peer> peers_;             // the oldest first

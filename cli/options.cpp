@@ -9,6 +9,7 @@
 #include "interlock/error.hpp"
 #include "interlock/multi_lock.hpp"
 #include "tracing.hpp"
+#include "warnings.hpp"
 
 namespace cli {
 
@@ -79,6 +80,9 @@ interlock::Client open_any_store(const Common& common,
 }
 
 interlock::Client open_store(const Common& common, std::shared_ptr<interlock::Observer> observer) {
+  // A log has the warnings, too.
+  if (!common.log.level && common.settings.log_level() != "error")
+    observer = interlock::observers({std::move(observer), make_warnings()});
   auto client = open_any_store(common, std::move(observer));
   if (!client.traits().across_processes) {
     throw interlock::Error(
@@ -86,10 +90,6 @@ interlock::Client open_store(const Common& common, std::shared_ptr<interlock::Ob
         "the store " + client.traits().where +
             " exists in one process only, so its locks exclude no other process; "
             "give a file: URL, or no URL");
-  }
-  // The log has them, too.
-  if (!common.log.level && common.settings.log_level() != "error") {
-    for (const auto& warning : client.traits().warnings) complain("warning: " + warning);
   }
   return client;
 }

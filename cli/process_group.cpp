@@ -19,24 +19,11 @@ namespace cli {
 
 namespace {
 
-struct Stat {
-  char state = 'X';
-  pid_t group = 0;
-};
-
-// "pid (name, which may hold anything) state ppid pgrp …"
 Stat read_stat(const std::filesystem::path& process) {
   std::ifstream file(process / "stat");
   std::string line;
   std::getline(file, line);
-  Stat stat;
-  const auto name_end = line.rfind(')');
-  int parent = 0;
-  if (name_end == std::string::npos || std::sscanf(line.c_str() + name_end + 1, " %c %d %d",
-                                                   &stat.state, &parent, &stat.group) != 3) {
-    return {};
-  }
-  return stat;
+  return parse_stat(line);
 }
 
 // The first thread of a process may have ended before the others.
@@ -116,6 +103,17 @@ std::string name_of(uid_t user) {
 }
 
 }  // namespace
+
+Stat parse_stat(const std::string& line) {
+  Stat stat;
+  const auto name_end = line.rfind(')');
+  int parent = 0;
+  if (name_end == std::string::npos || std::sscanf(line.c_str() + name_end + 1, " %c %d %d",
+                                                   &stat.state, &parent, &stat.group) != 3) {
+    return {};
+  }
+  return stat;
+}
 
 std::vector<Member> living_members(pid_t group) { return look_at(group).living; }
 

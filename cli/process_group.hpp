@@ -15,6 +15,14 @@ struct Member {
   bool may_be_ended = true;  ///< false: the kernel does not let us signal it
 };
 
+/// What /proc/PID/stat says; state X if that makes no sense.
+struct Stat {
+  char state = 'X';
+  pid_t group = 0;
+};
+/// "pid (name, which may hold anything) state ppid pgrp …"
+Stat parse_stat(const std::string& line);
+
 /// The processes of the group that still run. A zombie does not, once all its threads are gone.
 /// /proc is read as it was for a moment: a process that forks and exits in that moment hides its child. Ask GroupEnd
 /// whether all of a group has ended.

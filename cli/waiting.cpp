@@ -228,7 +228,7 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
   WaitingNote note(client, claim, events);
   OwnLock own(client, claim);
   int ended_by = 0;
-  bool told = false;  // that the store does not answer
+  bool told = false;  // that the store can't grant it now
   const auto on_signal = [&](int signal) {
     if (signal == SIGTSTP) {
       line.clear();
@@ -253,14 +253,21 @@ Waited wait_for_lock(const interlock::Client& client, const ClaimOptions& claim,
         !claim.quiet && ended_by == 0) {
       line.clear();
       complain(claim.title() + (problem.empty()
-                                    ? ": the store answers again"
-                                    : ": the store does not answer, trying again: " + problem));
+                                    ? ": the store works again"
+                                    : ": the store can't grant it now, trying again: " + problem));
     }
     while (const auto signal = signals.next()) on_signal(*signal);
     if (guardian != nullptr && fds[2].revents != 0) {
       guardian->look();
       while (const auto signal = take_signal(guardian->board().asked)) on_signal(*signal);
-      if (guardian->gone()) on_signal(SIGTERM);
+      if (guardian->gone() && ended_by == 0) {
+        line.clear();
+        complain(claim.title() +
+                 ": the process that guards the command was killed during the wait, so the command "
+                 "is not started");
+        ended_by = SIGKILL;
+        stop.request_stop();
+      }
     }
     if (auto attempt = result->take()) {
       line.clear();

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "interlock/clock.hpp"
 
 namespace interlock::testing_support {
 
-/// Longer than anything takes unless it hangs.
-inline constexpr Duration kPatience = std::chrono::seconds(60);
+/// Longer than anything takes unless it hangs. With planted bugs, much of what is waited for never comes: less will do.
+inline const Duration kPatience = [] {
+  const auto* const seconds = std::getenv("INTERLOCK_TEST_PATIENCE");
+  return std::chrono::seconds(seconds == nullptr ? 60 : std::atoi(seconds));
+}();
 
 /// Looks again and again until it is so. False: it never was.
 template <class Condition>

@@ -21,7 +21,7 @@ struct CallCost {
   double per_record;
   double per_doubling;
 };
-struct Measured {
+struct Profiled {
   const char* name;
   double client;
   double woken;
@@ -34,7 +34,7 @@ struct Measured {
 };
 // ---- measured and written by bench/scaling, in microseconds
 constexpr std::array kMeasured = {
-    Measured{.name = "file",
+    Profiled{.name = "file",
              .client = 2.8,
              .woken = 89.0,
              .one_way = 0.0,
@@ -49,7 +49,7 @@ constexpr std::array kMeasured = {
                         {26.5, 2.9, 0.0},
                         {41.0, 6.5, 0.0},
                         {30.6, 2.8, 0.0}}}},
-    Measured{.name = "redis",
+    Profiled{.name = "redis",
              .client = 16.8,
              .woken = 55.1,
              .one_way = 4.1,
@@ -64,7 +64,7 @@ constexpr std::array kMeasured = {
                         {6.4, 0.0, 0.0},
                         {20.0, 0.0, 2.2},
                         {12.5, 0.0, 0.0}}}},
-    Measured{.name = "redis-cluster",
+    Profiled{.name = "redis-cluster",
              .client = 16.7,
              .woken = 101,
              .one_way = 16.2,
@@ -80,7 +80,7 @@ constexpr std::array kMeasured = {
                         {20.5, 0.0, 0.0},
                         {15.7, 0.0, 0.0}}}},
 
-    Measured{.name = "redlock",
+    Profiled{.name = "redlock",
              .client = 86.8,
              .woken = 0.0,
              .one_way = 0.0,
@@ -95,7 +95,7 @@ constexpr std::array kMeasured = {
                         {31.5, 0.0, 0.0},
                         {37.1, 0.0, 0.0},
                         {87.4, 0.0, 0.0}}}},
-    Measured{.name = "postgres",
+    Profiled{.name = "postgres",
              .client = 31.1,
              .woken = 103,
              .one_way = 0.0,
@@ -110,7 +110,7 @@ constexpr std::array kMeasured = {
                         {69.9, 0.0, 0.0},
                         {102, 0.0, 31.4},
                         {225, 0.0, 0.0}}}},
-    Measured{.name = "postgres-lease",
+    Profiled{.name = "postgres-lease",
              .client = 27.6,
              .woken = 97.9,
              .one_way = 6.5,
@@ -126,7 +126,7 @@ constexpr std::array kMeasured = {
                         {147, 0.0, 28.5},
                         {188, 0.0, 0.0}}}},
 
-    Measured{.name = "etcd",
+    Profiled{.name = "etcd",
              .client = 124,
              .woken = 495,
              .one_way = 42.3,
@@ -193,7 +193,7 @@ Store profile(const std::string& name) {
   const auto us = [](double value) { return Duration(static_cast<Duration::rep>(value * 1e3)); };
   auto store = shape_of(name);
   const auto* seen = std::find_if(kMeasured.begin(), kMeasured.end(),
-                                  [&](const Measured& each) { return each.name == name; });
+                                  [&](const Profiled& each) { return each.name == name; });
   store.client = us(seen->client);
   store.woken = us(seen->woken);
   store.one_way = us(seen->one_way);

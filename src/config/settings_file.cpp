@@ -70,6 +70,11 @@ struct CacheDefault {
 constexpr std::array kCacheDefaults{CacheDefault{"distributedLockTimeout", "maxWait", "00:05:00"},
                                     CacheDefault{"distributedLockExpiry", "ttl", "00:10:00"}};
 
+// A name, for errors. With an @ it may be a URL with a password, in the wrong place.
+std::string shown(std::string_view name) {
+  return "\"" + (name.find('@') == name.npos ? printable(name, 60) : "***") + "\"";
+}
+
 std::string suggestion(std::string_view unknown, const std::vector<std::string_view>& known) {
   if (const auto nearest = detail::nearest(unknown, known); !nearest.empty())
     return "did you mean \"" + std::string(nearest) + "\"?";
@@ -259,7 +264,7 @@ class Reader {
                          : depth == 3 && outer == kProgram && inner == kCache
                              ? lines_.emplace(outer + "/" + inner + "/" + name, line).second
                              : true;
-      if (!first) refuse(line, "\"" + printable(name, 60) + "\" is there twice; keep one");
+      if (!first) refuse(line, shown(name) + " is there twice; keep one");
       return true;
     };
     try {
@@ -283,8 +288,8 @@ class Reader {
       if (name == kRedis.spelling) {
         add(kRedis, inner, line);
       } else if (!ours || !detail::nearest(name, {kRedis.spelling}).empty()) {
-        refuse(line, "ConnectionStrings has \"" + printable(name, 60) + "\"; " +
-                         suggestion(name, {kRedis.spelling}));
+        refuse(line,
+               "ConnectionStrings has " + shown(name) + "; " + suggestion(name, {kRedis.spelling}));
       }
     }
   }
@@ -299,7 +304,7 @@ class Reader {
         cache(inner);
       } else if (!detail::nearest(name, {kCache}).empty()) {
         refuse(lines_.at(path + name),
-               "honua has \"" + printable(name, 60) + "\"; " + suggestion(name, {kCache}));
+               "honua has " + shown(name) + "; " + suggestion(name, {kCache}));
       }
     }
   }
@@ -316,7 +321,7 @@ class Reader {
       if (std::find(ours.begin(), ours.end(), name) != ours.end()) {
         take(name, inner, line);
       } else if (!detail::nearest(name, ours).empty()) {
-        refuse(line, "rasterCache has \"" + printable(name, 60) + "\"; " + suggestion(name, ours));
+        refuse(line, "rasterCache has " + shown(name) + "; " + suggestion(name, ours));
       }
     }
   }
@@ -343,8 +348,7 @@ class Reader {
     if (known == kNames.end()) {
       std::vector<std::string_view> names{kSection, kProgram};
       for (const auto& each : kNames) names.push_back(each.spelling);
-      refuse(line,
-             "there is no setting \"" + printable(name, 60) + "\"; " + suggestion(name, names));
+      refuse(line, "there is no setting " + shown(name) + "; " + suggestion(name, names));
     }
     add(*known, value, line);
   }

@@ -1,7 +1,6 @@
 #include "core/courier.hpp"
 
 #include <algorithm>
-#include <system_error>
 
 #include "core/quiet_thread.hpp"
 
@@ -33,6 +32,11 @@ bool Courier::is_one_of_them() const {
   });
 }
 
+void Courier::start() {
+  const std::lock_guard lock(mutex_);
+  if (threads_.empty() && !stop_) threads_.push_back(quiet_thread([this] { run(); }));
+}
+
 void Courier::post(std::function<void()> callback) {
   {
     const std::lock_guard lock(mutex_);
@@ -40,7 +44,7 @@ void Courier::post(std::function<void()> callback) {
     if (!stop_ && posted_.size() >= idle_ && threads_.size() < most_threads_) {
       try {
         threads_.push_back(quiet_thread([this] { run(); }));
-      } catch (const std::system_error&) {
+      } catch (const Error&) {
         if (threads_.empty()) throw;
       }
     }

@@ -20,7 +20,9 @@ class Courier {
   /// Runs what was posted, then ends.
   ~Courier() { end(false); }
 
-  /// Throws std::system_error, and posts nothing, if there is no thread and none can be had.
+  /// Starts the first thread, unless there is one. Throws Error (unreachable) if none can be had.
+  void start();
+  /// Throws Error (unreachable), and posts nothing, if there is no thread and none can be had.
   void post(std::function<void()> callback);
   /// Waits for what runs at this moment, and drops the rest and all that comes.
   void stop() { end(true); }

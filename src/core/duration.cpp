@@ -73,7 +73,10 @@ std::string format_duration(Duration value) {
   const auto count = static_cast<double>(value.count());
   if (value == Duration::zero()) return "0s";
   if (value < microseconds(1)) return number(count, "ns");
-  if (value < milliseconds(1)) return number(count / 1e3, "us");
+  if (value < milliseconds(1)) {
+    const auto text = number(count / 1e3, "us");
+    return text == "1e+03us" ? "1ms" : text;
+  }
   if (value < milliseconds(1000)) {
     const auto text = number(count / 1e6, "ms");
     return text == "1e+03ms" ? "1s" : text;

@@ -182,29 +182,57 @@ std::shared_ptr<Pursuit> make_pursuit(const std::shared_ptr<Engine>& engine,
 }
 
 std::shared_ptr<Hold> make_hold(const std::shared_ptr<Engine>& engine,
-                                std::shared_ptr<const Template> what, Grant grant) {
+                                std::shared_ptr<const Template> what, Grant&& grant) {
   auto hold = std::make_shared<Hold>(engine, std::move(what), std::move(grant));
-  hold->begin();
+  try {
+    hold->begin();
+  } catch (...) {
+    hold->drop();
+    throw;
+  }
   return hold;
 }
 
 }  // namespace
 
+void Engine::start_threads(const std::string& resource, bool calls_back) {
+  try {
+    keeper_.start();
+    if (calls_back && !options_.executor) courier_.start();
+  } catch (const Error& error) {
+    throw error.about(resource);
+  }
+}
+
 Attempt Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wait) {
   check_not_forked();
+  start_threads(what->resource, false);
   const auto pursuit = make_pursuit(shared_from_this(), what, wait);
   pursuit->claim().who = caller(*what);
-  pursuit->run();
-  return conclude(what, *pursuit);
+  try {
+    pursuit->run();
+    return conclude(what, *pursuit);
+  } catch (...) {
+    // No memory, most likely. The caller has nothing, and nothing may stay in the store.
+    pursuit->abandon();
+    throw;
+  }
 }
 
 void Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wait, Callback then) {
   check_not_forked();
+  start_threads(what->resource, true);
   make_pursuit(shared_from_this(), what, wait)
-      ->start([this, what, then = std::move(then)](Pursuit& pursuit) {
-        // std::function wants what it holds to be copyable, and an Attempt is not.
-        auto attempt = std::make_shared<Attempt>(conclude(what, pursuit));
-        deliver([then, attempt] { then(std::move(*attempt)); });
+      // std::function wants what it holds to be copyable, and an Attempt is not. It is called again if the system
+      // refuses it memory, and a lease that is there by then is the one that is told.
+      ->start([this, what, then = std::move(then),
+               attempt = std::shared_ptr<std::optional<Attempt>>()](Pursuit& pursuit) mutable {
+        if (!attempt) {
+          auto room = std::make_shared<std::optional<Attempt>>();
+          room->emplace(conclude(what, pursuit));
+          attempt = std::move(room);
+        }
+        deliver([then, attempt] { then(std::move(**attempt)); });
       });
 }
 
@@ -223,13 +251,19 @@ Attempt Engine::conclude(const std::shared_ptr<const Template>& what, Pursuit& p
   if (result.outcome() != Outcome::granted) {
     return {result.outcome(), pursuit.error(), pursuit.waited(), result.attempts()};
   }
-  return Attempt(Lease(make_hold(shared_from_this(), what,
-                                 {.claim = std::move(pursuit.claim()),
-                                  .fences = result.fences(),
-                                  .sent = result.sent(),
-                                  .at = pursuit.ended(),
-                                  .waited = pursuit.waited(),
-                                  .attempts = result.attempts()})));
+  Grant grant{.claim = {},
+              .fences = result.fences(),
+              .sent = result.sent(),
+              .at = pursuit.ended(),
+              .waited = pursuit.waited(),
+              .attempts = result.attempts()};
+  std::swap(grant.claim, pursuit.claim());
+  try {
+    return Attempt(Lease(make_hold(shared_from_this(), what, std::move(grant))));
+  } catch (...) {
+    std::swap(grant.claim, pursuit.claim());  // unless a hold has it
+    throw;
+  }
 }
 
 namespace {
@@ -284,6 +318,7 @@ Snapshot Engine::inspect(const Query& query) {
 Lease Engine::adopt(std::string_view text, bool renew) {
   check_not_forked();
   const auto token = parse_token(text);
+  start_threads(token.resources.front(), false);
   const auto gone = [&](const char* message) {
     return Error(Errc::lost, message,
                  {.resource = token.resources.front(), .node = traits_.where, .maybe_held = false});
@@ -467,7 +502,7 @@ void Engine::tell_lost(const std::stop_source& signal) {
   if (!signal.stop_possible()) return;
   try {
     losses_.post([signal] { signal.request_stop(); });
-  } catch (const std::system_error&) {
+  } catch (const Error&) {
     signal.request_stop();  // no thread can be had: here is better than never
   }
 }

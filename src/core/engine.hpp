@@ -118,6 +118,10 @@ class Engine final : public AtExit, public std::enable_shared_from_this<Engine> 
   /// For waiters that stand in the queue: it may turn out that this would never end.
   void watch_for_deadlocks(const std::weak_ptr<Pursuit>& waiter);
 
+  /// Starts what a lease needs, and a callback with `calls_back`. Throws Error (unreachable) if no thread can be
+  /// had: before the store is asked, so that nothing is granted that nobody could renew.
+  void start_threads(const std::string& resource, bool calls_back);
+
   /// Runs a user's callback where it can't hold up the keeper.
   void deliver(std::function<void()> callback);
   /// Stops this source, and so runs users' callbacks, on a thread that does nothing else: they may

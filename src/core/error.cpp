@@ -29,7 +29,7 @@ class Category final : public std::error_category {
       case Errc::lost:
         return "lost";
       case Errc::unreachable:
-        return "store unreachable";
+        return "store unavailable";
       case Errc::refused:
         return "refused by the store";
       case Errc::corrupt:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/contain.hpp"
 #include "core/pursuit.hpp"
 #include "core/token.hpp"
 
@@ -161,8 +162,10 @@ void Hold::perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>&
   }
   if (!step.lose) return lock.unlock();
   // A successor may have been granted late, and then its time has not ended with the claim's.
-  if (step.forget || held_.successor()) forget();
+  const auto left = step.forget || held_.successor() ? claims_in_store() : std::vector<Claim>();
   tell_lost(lock);
+  // Without the lock: a store that answers at once wakes others from within this call, and may wake this hold.
+  if (!left.empty()) engine_->forget(left);
 }
 
 // Leaves the lock unlocked.
@@ -359,10 +362,14 @@ Answer Hold::give_back(TimePoint deadline) {
   return answer.verdict == Verdict::granted && other.verdict != Verdict::unknown ? answer : other;
 }
 
-void Hold::forget(std::function<void(const Answer&)> done) {
+std::vector<Claim> Hold::claims_in_store() const {
   std::vector<Claim> claims{held_.claim()};
   if (held_.successor()) claims.push_back(*held_.successor());
-  engine_->forget(std::move(claims), std::move(done));
+  return claims;
+}
+
+void Hold::forget(std::function<void(const Answer&)> done) {
+  engine_->forget(claims_in_store(), std::move(done));
 }
 
 LeaseState Hold::end_release(TimePoint began, const Answer& answer) {
@@ -394,7 +401,15 @@ LeaseState Hold::release(Duration timeout, bool again) {
   const auto now = engine_->now();
   if (const auto over = begin_release(now)) return *over;
   const auto deadline = later(now, timeout);
-  auto answer = give_back(deadline);
+  const auto ask = [&] {
+    try {
+      return give_back(deadline);
+    } catch (...) {
+      (void)contain([this] { forget(); });
+      throw;
+    }
+  };
+  auto answer = ask();
   bool maybe_done = false;
   // A failover takes a few seconds; without a release, the next one would wait for the TTL.
   for (auto pause = kFirstPause;
@@ -402,7 +417,7 @@ LeaseState Hold::release(Duration timeout, bool again) {
        pause = std::min(2 * pause, kLongestPause)) {
     maybe_done = maybe_done || answer.why->maybe_held();
     Signal(*engine_->clock()).wait_until(engine_->now() + pause);
-    answer = give_back(deadline);
+    answer = ask();
   }
   // What it does not find any more, it has given back itself, and did not hear of it.
   if (maybe_done && answer.verdict == Verdict::lost) answer = {.verdict = Verdict::granted};
@@ -414,6 +429,8 @@ LeaseState Hold::release(Duration timeout, bool again) {
 }
 
 void Hold::async_release(std::function<void(LeaseState)> then) {
+  engine_->check_not_forked();
+  engine_->start_threads(resource(), true);
   const auto now = engine_->now();
   if (const auto over = begin_release(now)) {
     return engine_->deliver([then = std::move(then), state = *over] { then(state); });
@@ -590,9 +607,12 @@ void Hold::drop(Duration timeout) noexcept {
     release(timeout, false);
   } catch (const Error&) {  // the observer knows: see end_release
   } catch (const std::exception& error) {
-    const Error wrapped(Errc::refused, error.what(),
-                        {.resource = resource(), .node = {}, .maybe_held = true});
-    observe(Event::release_failed, held_.claim(), engine_->now() - acquired_, &wrapped);
+    // If there is no memory for this, either, the TTL ends it.
+    (void)contain([&] {
+      const Error wrapped(Errc::refused, error.what(),
+                          {.resource = resource(), .node = {}, .maybe_held = true});
+      observe(Event::release_failed, held_.claim(), engine_->now() - acquired_, &wrapped);
+    });
   }
 }
 

@@ -64,6 +64,8 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   std::optional<LeaseState> begin_release(TimePoint now);
   LeaseState end_release(TimePoint began, const Answer& answer);
   Answer give_back(TimePoint deadline);
+  /// All that the store may have of this hold.
+  [[nodiscard]] std::vector<Claim> claims_in_store() const;
   void forget(std::function<void(const Answer&)> done = {});
   void drop(Duration timeout) noexcept;
   void observe(Event event, const Claim& claim, Duration elapsed, const Error* error = nullptr);

@@ -15,6 +15,14 @@ constexpr auto kAgain = std::chrono::milliseconds(100);
 
 }  // namespace
 
+void Keeper::start() {
+  if (started_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex_);
+  if (thread_.joinable() || stop_) return;
+  thread_ = quiet_thread([this] { run(); });
+  started_.store(true, std::memory_order_release);
+}
+
 void Keeper::stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -25,6 +33,7 @@ void Keeper::stop() {
 }
 
 void Keeper::schedule(const std::shared_ptr<Task>& task, TimePoint at) {
+  start();
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
@@ -53,7 +62,6 @@ void Keeper::schedule(const std::shared_ptr<Task>& task, TimePoint at) {
       sleeps_until_ = TimePoint::min();
       woken_for_ = at;
     }
-    if (!thread_.joinable() && !stop_) thread_ = quiet_thread([this] { run(); });
   }
   if (wake) signal_.set();
 }
@@ -79,10 +87,16 @@ void Keeper::run() {
     {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
-      while (!heap_.empty() && heap_.front()->at_ <= now) running_.push_back(take(0));
+      const bool room = contain([&] {
+        while (!heap_.empty() && heap_.front()->at_ <= now) {
+          running_.emplace_back();  // first, as this may fail, and a task must not get lost
+          running_.back() = take(0);
+        }
+      });
       // What it was woken for may be over by now, and the next of its kind here in a moment.
       if (woken_for_ > now) next = woken_for_;
       if (!heap_.empty()) next = std::min(next, heap_.front()->at_);
+      if (!room) next = now + kAgain;
       sleeps_until_ = running_.empty() ? next : TimePoint::min();
     }
     if (running_.empty()) {

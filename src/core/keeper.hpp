@@ -2,6 +2,7 @@
 // it never waits for anything but time: no store call on it may block.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -42,12 +43,15 @@ class Keeper {
   Keeper& operator=(const Keeper&) = delete;
   ~Keeper() { stop(); }
 
+  /// Starts the thread, unless it runs. Throws Error (unreachable) if none can be had: call it before anything
+  /// that has to be watched is under way.
+  void start();
   /// Nothing is due any more, from now on.
   void stop();
 
   /// Makes it due at `at`, instead of whenever it was before. TimePoint::max(): never. Tasks of one
   /// time are due in the order in which they came. The keeper
-  /// shares the task until then. The thread starts with the first task.
+  /// shares the task until then.
   void schedule(const std::shared_ptr<Task>& task, TimePoint at);
   /// It may be running at this moment, all the same.
   void cancel(Task& task);
@@ -75,6 +79,7 @@ class Keeper {
   TimePoint woken_for_ = TimePoint::min();
   std::uint64_t last_turn_ = 0;
   bool stop_ = false;
+  std::atomic<bool> started_{false};
   std::thread thread_;
 };
 

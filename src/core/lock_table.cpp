@@ -135,8 +135,11 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
   Hindrance in_way = in_way_of(ticket);
   if (in_way.any && drop_gone(claim, wakes)) in_way = in_way_of(ticket);
   if (!in_way.any) {
+    const bool waited = queued != tickets_.end();
     leave_queue(claim);
-    return grant(claim, origin, now, wakes);
+    auto answer = grant(claim, origin, now, wakes);
+    wake_behind(claim, waited, wakes);
+    return answer;
   }
   if (!queue) return {.verdict = Verdict::busy};
   return enqueue(claim, ticket, origin, now, in_way.ends);
@@ -425,6 +428,13 @@ void LockTable::leave_queue(const Claim& claim) {
 void LockTable::leave_row(const Owner& owner) {
   const auto it = tickets_.find(owner);
   if (it != tickets_.end() && --it->second.rows == 0) tickets_.erase(it);
+}
+
+void LockTable::wake_behind(const Claim& claim, bool waited, std::vector<Wake>& wakes) const {
+  for (const auto& part : claim.parts) {
+    if (is_slots(part.mode) ? waited : !claim.who->identity.empty())
+      wake_next(rows_.find(part.resource)->second, wakes);
+  }
 }
 
 void LockTable::sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>& wakes) {

@@ -21,7 +21,9 @@
 //     a holder that wants more  <  higher priority  <  earlier arrival
 //
 // A freed row wakes the waiters that now fit, in order, and they ask again: nobody can slip in
-// between, because their tickets stand in the queue.
+// between, because their tickets stand in the queue. A grant wakes, too: those behind it who wait for slots, as one of
+// them may have been woken together with it, and have asked first, and been told to wait; and those of its identity,
+// which need not wait for others any more.
 #pragma once
 
 #include <algorithm>
@@ -148,6 +150,7 @@ class LockTable {
   void sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>& wakes);
   void sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes);
   void wake_next(const Row& row, std::vector<Wake>& wakes) const;
+  void wake_behind(const Claim& claim, bool waited, std::vector<Wake>& wakes) const;
 
   Rules rules_;
   std::unordered_map<std::string, Row> rows_;

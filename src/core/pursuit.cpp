@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/contain.hpp"
 #include "interlock/duration.hpp"
 
 namespace interlock::core {
@@ -68,14 +69,13 @@ void Pursuit::start(Done done) {
 }
 
 void Pursuit::due(TimePoint) {
-  if (over_) return;  // written by this thread only
-  if (machine_.attempts() == 0) {
-    begin();
-    if (stop_.stop_possible()) {
-      on_stop_.emplace(stop_, [self = weak_from_this()] {
-        if (const auto pursuit = self.lock()) pursuit->post({.kind = Mail::Kind::cancel});
-      });
-    }
+  if (over_) return tell();  // written by this thread only
+  if (machine_.attempts() == 0) begin();
+  // Also if the begin found no memory.
+  if (stop_.stop_possible() && !on_stop_) {
+    on_stop_.emplace(stop_, [self = weak_from_this()] {
+      if (const auto pursuit = self.lock()) pursuit->post({.kind = Mail::Kind::cancel});
+    });
   }
   if (!pump()) {
     engine_->keeper().schedule(shared_from_this(), machine_.next_tick());
@@ -86,7 +86,14 @@ void Pursuit::due(TimePoint) {
   }
   on_stop_.reset();
   finish();
-  std::exchange(done_, nullptr)(*this);
+  tell();
+}
+
+// If there is no memory for the answer just now, the keeper comes again.
+void Pursuit::tell() {
+  if (!done_) return;
+  done_(*this);
+  done_ = nullptr;
 }
 
 void Pursuit::post(Mail mail) {
@@ -206,12 +213,26 @@ void Pursuit::finish() {
 
 void Pursuit::leave(TimePoint deadline) noexcept {
   if (!claim_.instead_of.empty()) return;  // the lease leaves
+  // A lease has the claim already, and leaves. The keeper has not let go of this yet.
+  if (claim_.parts.empty()) return;
   leaving_ = true;
   // A call that is under way could be served after the release, and stay.
   const auto patience = std::min(deadline, engine_->now() + kPatienceAtExit);
   while (unanswered_ > 0 && engine_->now() < patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   (void)engine_->release_and_wait(claim_, deadline);
+}
+
+void Pursuit::abandon() noexcept {
+  const bool granted = machine_.outcome() == Outcome::granted;
+  const auto step = machine_.cancel(engine_->now());
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  on_stop_.reset();
+  if (claim_.parts.empty() || !(granted || step.forget)) return;
+  (void)contain([this] { forget(); });
 }
 
 Error Pursuit::error() const {

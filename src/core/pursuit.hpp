@@ -28,6 +28,9 @@ class Pursuit final : public Listener,
   /// Returns at once; calls `done` on the keeper's thread when it is over.
   void start(Done done);
 
+  /// After an exception of `run`, or of what came after it: gives back what it may have got.
+  void abandon() noexcept;
+
   // Once it is over:
   [[nodiscard]] const Acquisition& result() const noexcept { return machine_; }
   [[nodiscard]] Claim& claim() noexcept { return claim_; }
@@ -61,6 +64,7 @@ class Pursuit final : public Listener,
   bool pump();
   void perform(const Acquisition::Step& step, TimePoint now);
   void finish();
+  void tell();
   void forget();
 
   std::shared_ptr<Engine> engine_;

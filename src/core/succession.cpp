@@ -18,7 +18,7 @@ Mode Succession::mode(const Part& part) const noexcept {
 
 void Succession::begin(Claim next, Duration at_least) {
   next.instead_of = claim_.owner;
-  next.owner = Owner::random();
+  next.owner = fresh_();
   next.ttl = std::max(next.ttl, at_least);
   successor_ = std::move(next);
   phase_ = Phase::asking;

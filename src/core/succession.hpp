@@ -28,6 +28,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -45,7 +46,9 @@ class Succession {
     lost,     ///< the store has neither
   };
 
-  explicit Succession(Claim claim) : claim_(std::move(claim)) {}
+  /// `fresh`: an owner that nobody has had yet.
+  explicit Succession(Claim claim, std::function<Owner()> fresh = &Owner::random)
+      : claim_(std::move(claim)), fresh_(std::move(fresh)) {}
 
   [[nodiscard]] Phase phase() const noexcept { return phase_; }
   /// By the last certain answer.
@@ -75,6 +78,7 @@ class Succession {
 
   Phase phase_ = Phase::settled;
   Claim claim_;
+  std::function<Owner()> fresh_;
   std::optional<Claim> successor_;
   bool maybe_stronger_ = false;  // than what is asked for now
 };

@@ -70,10 +70,22 @@ bool is_name_letter(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
 }
 
+// An IPv6 address. Anything else between brackets may be a whole URL with a password.
+bool is_address(std::string_view text) {
+  const auto zone = std::min(text.find('%'), text.size());
+  return consists_of(text.substr(0, zone),
+                     [](char c) {
+                       return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') ||
+                              c == ':' || c == '.';
+                     }) &&
+         consists_of(text.substr(zone),
+                     [](char c) { return is_name_letter(c) || c == '%' || c == '.'; });
+}
+
 bool is_host_and_port(std::string_view text) {
   if (text.starts_with('[')) {
     const auto end = text.find(']');
-    if (end == std::string_view::npos) return false;
+    if (end == std::string_view::npos || !is_address(text.substr(1, end - 1))) return false;
     text.remove_prefix(end);
   }
   const auto colon = std::min(text.find(':'), text.size());
@@ -198,8 +210,9 @@ std::string Url::to_string() const {
   // A password with a / or ? in it ends up where a host, a path or an option is expected.
   if (!makes_sense(*this)) return scheme + "://***";
   std::string text = scheme + ":";
-  if (!authority.empty() || path.starts_with('/')) text += "//";
-  if (!user.empty() || !password.empty()) {
+  const bool has_user = !user.empty() || !password.empty();
+  if (has_user || !authority.empty() || path.starts_with('/')) text += "//";
+  if (has_user) {
     // Some programs for Redis take a lone user for the password.
     const bool alone = password.empty() && scheme.starts_with("red") &&
                        !query.contains("password-file") && !query.contains("password-env");

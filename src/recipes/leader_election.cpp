@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/contain.hpp"
 #include "core/process.hpp"
 #include "core/quiet_thread.hpp"
 #include "interlock/mutex.hpp"
@@ -272,7 +273,8 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
 
   void end_term(std::unique_lock<std::mutex>& lock) {
     const auto term = term_;
-    const auto why = term->resigned ? std::string("it resigned") : term->lease.lost_reason();
+    std::string why;
+    (void)core::contain([&] { why = term->resigned ? "it resigned" : term->lease.lost_reason(); });
     lock.unlock();
     term->over.request_stop();
     if (term->told && options_.on_loss) options_.on_loss(why);
@@ -288,20 +290,39 @@ class LeaderElection::State : public std::enable_shared_from_this<State> {
   }
 
   void ask_in_the_background(std::unique_lock<std::mutex>& lock) {
-    const auto ask = begin_asking();
+    const bool asks = core::contain([&] {
+      const auto ask = begin_asking();
+      lock.unlock();
+      patient_lock_.acquire(Wait::forever(ask.get_token()), [self = shared_from_this(),
+                                                             ask](Attempt attempt) {
+        // The store said no: rights, a full disk. It may change its mind.
+        if (!attempt && attempt.outcome() == Outcome::failed) self->pause_for(kAfterRefusal);
+        const bool ended =
+            core::contain([&] { self->end_asking(attempt ? std::move(*attempt) : Lease(), ask); });
+        if (!ended) self->ask_again();
+      });
+    });
+    if (!lock.owns_lock()) lock.lock();
+    if (asks) return;
     lock.unlock();
-    patient_lock_.acquire(Wait::forever(ask.get_token()),
-                          [self = shared_from_this(), ask](Attempt attempt) {
-                            if (!attempt && attempt.outcome() == Outcome::failed) {
-                              // The store said no: rights, a full disk. It may change its mind.
-                              const std::lock_guard relock(self->mutex_);
-                              self->pause_ = std::chrono::steady_clock::now() + kAfterRefusal;
-                            }
-                            self->end_asking(attempt ? std::move(*attempt) : Lease(), ask);
-                          });
+    ask_again();
     lock.lock();
   }
 
+  void pause_for(Duration time) {
+    const std::lock_guard lock(mutex_);
+    pause_ = std::chrono::steady_clock::now() + time;
+  }
+
+  /// There was no memory for it.
+  void ask_again() {
+    pause_for(kWithoutMemory);
+    const std::lock_guard lock(mutex_);
+    asking_ = false;
+    changed_.notify_all();
+  }
+
+  static constexpr auto kWithoutMemory = std::chrono::milliseconds(100);
   static constexpr auto kAfterRefusal = std::chrono::seconds(5);
 
   const std::uint64_t epoch_ = core::fork_epoch();

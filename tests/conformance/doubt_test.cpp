@@ -97,7 +97,7 @@ TEST_P(Doubt, WhatIsDoneAfterItsCallerWasToldUnreachableIsGivenBack) {
       if (other) {
         EXPECT_EQ(other->release(), LeaseState::released);
       }
-      EXPECT_TRUE(eventually([&] { return nothing_left(); }));
+      ASSERT_TRUE(eventually([&] { return nothing_left(); }));
     }
   }
 }

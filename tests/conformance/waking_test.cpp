@@ -20,17 +20,22 @@ TEST_P(Waking, AReleaseWakesExactlyTheNext) {
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam seam(store().open());
   seam.begin_listening();
-  const auto holder = claim_of("r");
-  const std::vector<Claim> line{claim_of("r"), claim_of("r"), claim_of("r")};
-  ASSERT_EQ(seam.acquire(holder).verdict, Verdict::granted);
-  for (const auto& waiter : line) ASSERT_EQ(seam.acquire(waiter).verdict, Verdict::queued);
-  EXPECT_TRUE(seam.wakes().empty());
+  for (const std::string host : {"", "elsewhere"}) {
+    SCOPED_TRACE(host);
+    const auto claim = [&host] { return from_host(claim_of("r"), host); };
+    const auto holder = claim();
+    const std::vector<Claim> line{claim(), claim(), claim()};
+    ASSERT_EQ(seam.acquire(holder).verdict, Verdict::granted);
+    for (const auto& waiter : line) ASSERT_EQ(seam.acquire(waiter).verdict, Verdict::queued);
+    for (const auto& waiter : line) EXPECT_FALSE(seam.woken(waiter.owner));
 
-  seam.release(holder);
-  EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(line[0].owner); }));
-  seam.idle(50ms);
-  EXPECT_FALSE(seam.woken(line[1].owner));
-  EXPECT_FALSE(seam.woken(line[2].owner));
+    seam.release(holder);
+    EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(line[0].owner); }));
+    seam.idle(50ms);
+    EXPECT_FALSE(seam.woken(line[1].owner));
+    EXPECT_FALSE(seam.woken(line[2].owner));
+    for (const auto& waiter : {line[2], line[1], line[0]}) seam.release(waiter);
+  }
 }
 
 TEST_P(Waking, TheNextIsWokenInWhicheverClientItWaits) {

@@ -128,6 +128,12 @@ TEST_F(SecureAccess, AServerThatIsNotTheOneIsNotTalkedTo) {
   EXPECT_EQ(error.errc(), Errc::unreachable);
 }
 
+TEST_F(SecureAccess, AServerWithAnotherNameIsNotTalkedTo) {
+  EXPECT_TRUE(Mutex(connect(url() + "&server-name=localhost"), "r").try_acquire());
+  const auto error = error_of(url() + "&timeout=2s&server-name=elsewhere.example");
+  EXPECT_EQ(error.errc(), Errc::unreachable) << error.what();
+}
+
 // etcd forgets its tokens when it is restarted.
 TEST_F(SecureAccess, ANewTokenIsFetchedWhenTheOldOneIsNoGood) {
   const auto locks = connect(url());

@@ -8,7 +8,7 @@ namespace {
 /// Those of the server, which has to own them.
 class ServedCertificates : public servers::Certificates {
  public:
-  ServedCertificates() {
+  explicit ServedCertificates(const std::string& names) : Certificates(names) {
     for (const auto* name : {"", "server.key", "server.crt"})
       servers::PostgresUser::own(file(name));
   }
@@ -16,8 +16,9 @@ class ServedCertificates : public servers::Certificates {
 
 class Tls : private ServedCertificates, public PostgresTest {
  protected:
-  Tls()
-      : PostgresTest({"ssl=on", "ssl_cert_file=" + file("server.crt"),
+  explicit Tls(const std::string& names = kThisMachine)
+      : ServedCertificates(names),
+        PostgresTest({"ssl=on", "ssl_cert_file=" + file("server.crt"),
                       "ssl_key_file=" + file("server.key")}) {}
 
   [[nodiscard]] std::string tls_url(const std::string& authority,
@@ -97,6 +98,24 @@ TEST_F(Tls, AServerThatNobodyVouchesForIsRefused) {
   } catch (const Error& error) {
     EXPECT_EQ(error.errc(), Errc::refused) << error.what();
     EXPECT_NE(std::string(error.what()).find("certificate"), std::string::npos) << error.what();
+  }
+}
+
+class TlsOfAnotherHost : public Tls {
+ protected:
+  TlsOfAnotherHost() : Tls("DNS:elsewhere.example,IP:192.0.2.1") {}
+};
+
+// The authority vouches for it, under another name.
+TEST_F(TlsOfAnotherHost, IsRefused) {
+  for (const std::string more : {"", "&mode=lease"}) {
+    try {
+      static_cast<void>(Mutex(connect(verified(more)), "r").acquire());
+      FAIL() << "granted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.errc(), Errc::refused) << error.what();
+      EXPECT_NE(std::string(error.what()).find("certificate"), std::string::npos) << error.what();
+    }
   }
 }
 

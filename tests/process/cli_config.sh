@@ -214,6 +214,38 @@ expect 69 "$INTERLOCK" config --check --json --url "redis+unix://looker:hush@$wo
 contains "$out" '"reachable":false'
 expect 0 "$INTERLOCK" config --check --url "redis+unix://$work/redis.sock"
 contains "$out" "redis.sock answers"
+
+it "warns of what the server says when it is reached, once, unless the level is error"
+redis-cli -s "$work/redis.sock" CONFIG SET maxmemory 100mb maxmemory-policy allkeys-lru >/dev/null
+risky="redis+unix://$work/redis.sock"
+evicts="interlock: warning: when its memory is full, the server may evict locks (maxmemory-policy allkeys-lru); noeviction never does"
+for command in 'run a -- true' 'config --check' list; do
+  # shellcheck disable=SC2086
+  expect 0 "$INTERLOCK" --url "$risky" $command
+  same "$err" "$evicts"
+done
+expect 0 "$INTERLOCK" run --log-level warning --url "$risky" a -- true
+same "$(grep -c 'may evict locks' err)" 1
+for level in warning error; do
+  printf '{"url": "%s", "logLevel": "%s"}' "$risky" $level >level.json
+  expect 0 "$INTERLOCK" --config level.json run a -- true
+  same "$err" "$([[ $level == error ]] || echo "$evicts")"
+done
+expect 0 "$INTERLOCK" run --log-level error --url "$risky" a -- true
+same "$err" ""
+redis-cli -s "$work/redis.sock" CONFIG SET maxmemory 0 >/dev/null
+
+it "says that too few replicas confirm a lock, and not that the store does not answer"
+few="the server answers, but 0 of 1 replicas confirmed the lock in time, so it was given back; see that the replicas run"
+alone="redis+unix://$work/redis.sock?min-replicas=1"
+expect 69 "$INTERLOCK" config --check --url "$alone"
+contains "$err" "$few"
+contains "$err" "lower min-replicas in the store's URL"
+contains "$err" ": store unavailable"
+expect 69 "$INTERLOCK" run -w 2s a --url "$alone" -- touch ran
+contains "$err" "a: the store can't grant it now, trying again: $few"
+refute grep -Eq 'does not answer|unreachable' err
+refute test -e ran
 same "$(redis-cli -s "$work/redis.sock" --scan | grep -v fence)" ""
 kill -TERM "$redis"
 eventually gone "$redis"

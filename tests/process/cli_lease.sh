@@ -68,6 +68,19 @@ kill -KILL "$(holder_pid a)"
 ends "$job" 137
 expect 0 "$INTERLOCK" run -w 20s a -- ./successor
 
+it "a killed guardian ends a wait with 137, and says so"
+hold a
+"$INTERLOCK" run a -- touch ran 2>message &
+job=$!
+eventually waiting a 1
+kill -KILL "$(pgrep -P "$job")"
+ends "$job" 137
+same "$(<message)" \
+  "interlock: a: the process that guards the command was killed during the wait, so the command is not started"
+check waiting a 0
+refute test -e ran
+let_go
+
 it "a broken lock ends the command with 76, after it was asked to end"
 start a --ttl 3s
 expect 0 "$INTERLOCK" break --yes a

@@ -27,6 +27,7 @@ it() { what=$1; }
 fail() {
   failures=$((failures + 1))
   printf 'FAILED: %s: %s\n' "$what" "$*"
+  [[ -z ${INTERLOCK_TEST_FAIL_FAST:-} ]] || exit 1
 }
 
 finish() {
@@ -53,7 +54,7 @@ same() { [[ $1 == "$2" ]] || fail "got '$1', not '$2'"; }
 # contains TEXT PART
 contains() { [[ $1 == *"$2"* ]] || fail "'$2' is not in '$1'"; }
 
-# eventually COMMAND…: true within 20 seconds.
+# eventually COMMAND…: true within 20 seconds. INTERLOCK_TEST_FAIL_FAST: the first failure ends the test.
 eventually() {
   local end=$((SECONDS + 20))
   until "$@"; do

@@ -23,7 +23,7 @@ cat >long <<'LONG'
 import os, sys, time
 with open(sys.argv[1] + ".new", "w") as file: file.write(str(os.getpid()))
 os.rename(sys.argv[1] + ".new", sys.argv[1])
-while not os.path.exists(sys.argv[2]): time.sleep(0.02)
+while os.path.exists(sys.argv[1]) and not os.path.exists(sys.argv[2]): time.sleep(0.02)
 LONG
 chmod 755 long
 
@@ -52,6 +52,21 @@ touch enough
 expect 0 as_user run -w 20s a -- true
 check gone "$root"
 eventually gone "$guardian"
+
+it "keeps the lock until all of the command's group has ended, though interlock run was killed"
+rm -f root enough
+ordinary "$INTERLOCK" run --ttl 1500ms a -- sh -c '"$@" & exec sleep 300' sh \
+  "$become" --reuid=0 --regid=0 --clear-groups "$work/long" "$work/root" "$work/enough" 2>message &
+job=$!
+eventually test -e root
+root=$(<root)
+kill -KILL "$job"
+eventually says "interlock run was killed; 1 process of the command can't be ended ($root of root)"
+before=${EPOCHREALTIME//[.,]/}
+while ((${EPOCHREALTIME//[.,]/} - before < 1000000)); do check taken; done
+touch enough
+expect 0 as_user run -w 20s a -- true
+check gone "$root"
 
 it "keeps the lock until the command has ended, though the guardian was killed"
 start --ttl 1500ms

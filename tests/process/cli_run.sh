@@ -142,6 +142,8 @@ else
   same "$out" "${names[0]}"
   check free "${names[1023]}"
 fi
+expect 0 "$INTERLOCK" run "${names[@]:0:100}" -- sh -c 'echo "$INTERLOCK_RESOURCE"'
+same "$out" "${names[0]}"
 rm -f ran
 expect 64 with_names one-more -- touch ran
 contains "$err" "1024 are the most"

@@ -116,6 +116,16 @@ for inner in 'list' 'run x -- true' 'acquire x' 'config --check'; do
 done
 expect 0 "$INTERLOCK" run --url "$url" a -- "$INTERLOCK" list --url "$url"
 
+it "finds the same store in a directory with other settings, wherever its password comes from"
+mkdir -p -m 0700 elsewhere strangers
+printf '{"url": "file://%s/strangers"}' "$work" >elsewhere/interlock.json
+there='cd elsewhere && exec "$INTERLOCK" who a'
+expect 0 env INTERLOCK_URL="$url" "$INTERLOCK" run a -- sh -c "$there"
+expect 64 "$INTERLOCK" run --url "$url" a -- sh -c "$there"
+printf '{"url": "%s"}' "$url" >named.json && chmod 0600 named.json
+expect 0 "$INTERLOCK" --config named.json run a -- sh -c "$there"
+expect 64 "$INTERLOCK" --config <(cat named.json) run a -- sh -c "$there"
+
 it "takes the store's secrets out of the command's environment with --scrub"
 export INTERLOCK_URL=$url
 expect 0 "$INTERLOCK" run a -- env

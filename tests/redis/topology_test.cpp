@@ -415,9 +415,10 @@ TEST(RedisTls, ACertificateThatDoesNotCheckIsRefused) {
   const auto port = std::to_string(good.tls_port());
   EXPECT_EQ(attempt(good.url()), "fine");
   EXPECT_EQ(attempt("rediss://127.0.0.1:" + port + "?ca=" + good.file("ca.crt") + keys), "fine");
-  for (const auto& url : {"rediss://localhost:" + port + "?ca=" + stranger.file("ca.crt") + keys,
-                          "rediss://localhost:" + port + "?ca=" + good.file("ca.crt") +
-                              "&server-name=elsewhere.example" + keys}) {
+  const auto named = "rediss://localhost:" + port + "?ca=" + good.file("ca.crt") + keys;
+  for (const auto& url :
+       {"rediss://localhost:" + port + "?ca=" + stranger.file("ca.crt") + keys,
+        named + "&server-name=elsewhere.example", named + "&server-name=192.0.2.1"}) {
     EXPECT_NE(attempt(url).find("certificate does not check"), std::string::npos) << attempt(url);
   }
   // Without a certificate of ours, the server hangs up.

@@ -9,7 +9,9 @@ namespace interlock::servers {
 /// ca.crt, server.crt and .key, client.crt and .key, in a directory of their own.
 class Certificates {
  public:
-  Certificates() {
+  static constexpr const char* kThisMachine = "DNS:localhost,IP:127.0.0.1";
+
+  explicit Certificates(const std::string& names = kThisMachine) {
     const auto log = file("openssl.log");
     make({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
           "-nodes", "-days", "2", "-subj", "/CN=test CA", "-keyout", file("ca.key"), "-out",
@@ -18,8 +20,7 @@ class Certificates {
     for (const std::string who : {"server", "client"}) {
       make({"openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
             "-subj", who == "client" ? "/O=tests" : "/CN=server", "-addext",
-            "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", file(who + ".key"), "-out",
-            file(who + ".csr")},
+            "subjectAltName=" + names, "-keyout", file(who + ".key"), "-out", file(who + ".csr")},
            log);
       make({"openssl", "x509", "-req", "-in", file(who + ".csr"), "-CA", file("ca.crt"), "-CAkey",
             file("ca.key"), "-CAcreateserial", "-days", "2", "-copy_extensions", "copy", "-out",

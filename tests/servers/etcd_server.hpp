@@ -77,9 +77,18 @@ class EtcdServer {
     launch();
     wait();
   }
-  void launch() {
+  /// Joins a cluster that has added it, with nothing that it had before.
+  void join() {
+    std::filesystem::remove_all(directory_.path() / "data");
+    launch({"--initial-cluster-state", "existing"});
+  }
+  [[nodiscard]] const std::string& name() const noexcept { return plan_.name; }
+  [[nodiscard]] std::string peer_url() const {
+    return "http://" + plan_.host + ":" + std::to_string(plan_.peer_port);
+  }
+  void launch(const std::vector<std::string>& more_options = {}) {
     const auto own = plan_.scheme + "://" + address();
-    const auto peer = "http://" + plan_.host + ":" + std::to_string(plan_.peer_port);
+    const auto peer = peer_url();
     std::vector<std::string> words{"etcd",
                                    "--name",
                                    plan_.name,
@@ -97,6 +106,7 @@ class EtcdServer {
       words.insert(words.end(), {"--initial-cluster", plan_.name + "=" + peer});
     }
     words.insert(words.end(), plan_.options.begin(), plan_.options.end());
+    words.insert(words.end(), more_options.begin(), more_options.end());
     words.insert(words.begin(), plan_.under.begin(), plan_.under.end());
     process_.emplace(std::move(words), log());
   }
@@ -135,7 +145,8 @@ class EtcdServer {
   }
   std::string output_of(std::vector<std::string> words) const {
     words.insert(words.begin(), plan_.under.begin(), plan_.under.end());
-    const auto output = (directory_.path() / "output").string();
+    // Several threads may ask at once.
+    const auto output = (directory_.path() / ("output-" + std::to_string(::gettid()))).string();
     std::filesystem::remove(output);
     (void)run(std::move(words), output);
     std::ifstream text(output);

@@ -17,15 +17,18 @@ namespace interlock::servers {
 
 class RedisServer {
  public:
-  /// `under`: a program to run it under.
+  /// `under`: a program to run it under. `host`: where it listens, which may be in another network.
   explicit RedisServer(std::vector<std::string> options = {}, std::string program = "redis-server",
-                       std::vector<std::string> under = {})
-      : options_(std::move(options)), program_(std::move(program)), under_(std::move(under)) {
+                       std::vector<std::string> under = {}, std::string host = kHere)
+      : options_(std::move(options)),
+        program_(std::move(program)),
+        under_(std::move(under)),
+        host_(std::move(host)) {
     start();
   }
 
   [[nodiscard]] int port() const noexcept { return port_; }
-  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string address() const { return host_ + ":" + std::to_string(port_); }
   [[nodiscard]] std::string url() const { return "redis://" + address(); }
   [[nodiscard]] std::string socket() const { return (directory_.path() / "socket").string(); }
   [[nodiscard]] const std::filesystem::path& directory() const { return directory_.path(); }
@@ -35,8 +38,10 @@ class RedisServer {
   std::string cli(std::vector<std::string> words) const {
     const auto output = (directory_.path() / "cli").string();
     std::filesystem::remove(output);
+    const bool here = host_ == kHere;
+    words.insert(words.begin(), {here ? "-p" : "-s", here ? std::to_string(port_) : socket()});
     // A server that is stopped would never answer.
-    words.insert(words.begin(), {"timeout", "20", "redis-cli", "-p", std::to_string(port_)});
+    words.insert(words.begin(), {"timeout", "20", "redis-cli"});
     (void)run(std::move(words), output);
     std::ifstream file(output);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -71,16 +76,17 @@ class RedisServer {
       if (!fixed) port_ = free_port();
       std::vector<std::string> words{program_};
       if (program_ == "redis-server") {
-        words.insert(words.end(),
-                     {"--port", std::to_string(port_), "--bind", "127.0.0.1", "--save", "", "--dir",
-                      directory_.path().string(), "--unixsocket", socket()});
+        words.insert(words.end(), {"--port", std::to_string(port_), "--bind", host_, "--save", "",
+                                   "--dir", directory_.path().string(), "--unixsocket", socket()});
+        // In a network of the tests' own.
+        if (host_ != kHere) words.insert(words.end(), {"--protected-mode", "no"});
         words.insert(words.end(), options_.begin(), options_.end());
       } else {
         words.push_back(sentinel_file(fixed));
       }
       words.insert(words.begin(), under_.begin(), under_.end());
       process_.emplace(std::move(words), log);
-      if (testing_support::eventually([&] { return process_->over() || listens(port_); }) &&
+      if (testing_support::eventually([&] { return process_->over() || serves(); }) &&
           !process_->over()) {
         return;
       }
@@ -103,6 +109,11 @@ class RedisServer {
   }
 
  private:
+  static constexpr auto kHere = "127.0.0.1";
+
+  [[nodiscard]] bool serves() const {
+    return host_ == kHere ? listens(port_) : cli({"PING"}).starts_with("PONG");
+  }
   // It keeps its memory in its configuration.
   [[nodiscard]] std::string sentinel_file(bool again) const {
     const auto path = directory_.path() / "sentinel.conf";
@@ -117,6 +128,7 @@ class RedisServer {
   std::vector<std::string> options_;
   std::string program_;
   std::vector<std::string> under_;
+  std::string host_;
   int port_ = 0;
   std::optional<Process> process_;
 };

@@ -496,6 +496,16 @@ TEST_F(Settings, WhatIsNotAFileOfSettingsIsRefusedWithItsLine) {
   EXPECT_TRUE(contains(refusal_of(R"({"url": "nonsense and more"})"), "has to be a URL"));
 }
 
+TEST_F(Settings, AUrlInThePlaceOfANameIsNotShown) {
+  for (const auto* text :
+       {R"({"redis://:hunter2@host": "url"})", R"({"ConnectionStrings": {":hunter2@host": ""}})",
+        R"({"honua": {"rasterCache": {"a:hunter2@b": 1, "a:hunter2@b": 2}}})"}) {
+    const auto words = refusal_of(text);
+    EXPECT_TRUE(contains(words, "***")) << words;
+    EXPECT_FALSE(contains(words, "hunter2")) << words;
+  }
+}
+
 TEST_F(Settings, TheVariablesOfATableStoreAreKnown) {  // row 4.1
   around_.set("REDIS_HOST", "redis.internal");
   EXPECT_EQ(Config::load().url(), "redis://redis.internal");

@@ -344,6 +344,50 @@ class Overtaking final : public Backend {
   std::function<void()> renewal_;
 };
 
+/// Answers at once, says that nothing is held any more if it is told to, and wakes a waiter that has just given up at each
+/// release.
+class WakesTheGone final : public Backend {
+ public:
+  WakesTheGone(std::unique_ptr<Backend> inner, std::shared_ptr<std::atomic<bool>> gone)
+      : inner_(std::move(inner)), gone_(std::move(gone)) {}
+  [[nodiscard]] const Traits& traits() const noexcept override { return inner_->traits(); }
+  void acquire(const Claim& c, bool queue, Call call, Reply r) override {
+    inner_->acquire(c, queue, call, std::move(r));
+  }
+  void renew(const Claim& c, Call call, Reply r) override {
+    if (*gone_) return r({.verdict = Verdict::lost});
+    inner_->renew(c, call, std::move(r));
+  }
+  void release(const Claim& c, Call call, Reply r) override {
+    inner_->release(c, call, std::move(r));
+    sink_(Owner::random());
+  }
+  void inspect(const Query& q, Call call, Report r) override {
+    inner_->inspect(q, call, std::move(r));
+  }
+  void on_wake(WakeSink sink) override {
+    sink_ = sink;
+    inner_->on_wake(std::move(sink));
+  }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  std::shared_ptr<std::atomic<bool>> gone_;
+  WakeSink sink_;
+};
+
+TEST_F(EngineTest, ALossThatFreesALockMayWakeAWaiterThatHasGivenUp) {
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  Client quick{std::make_unique<WakesTheGone>(store.open(), gone),
+               {.observer = seen, .clock = clock}};
+  auto first = Mutex(quick, "first", {.ttl = 30s}).acquire();
+  auto second = Mutex(quick, "second", {.ttl = 30s}).acquire();
+  *gone = true;
+  clock->advance(10s);
+  EXPECT_TRUE(soon([&] { return first.lost().stop_requested(); }));
+  EXPECT_TRUE(soon([&] { return second.lost().stop_requested(); })) << "the client goes on";
+}
+
 TEST_F(EngineTest, ARenewalThatTheReleaseOvertookIsNoLoss) {
   auto backend = std::make_unique<Overtaking>(store.open());
   const auto& renewals = backend->renewals;

@@ -120,6 +120,27 @@ TEST(EtcdSightings, CountAnewAfterARestoreFromABackup) {
   EXPECT_EQ(sightings.see("k", 5, "c", start + 2s), start + 2s) << "and used again";
 }
 
+// Expected: a number that does not fit is no number of ours, and no other number either.
+TEST(EtcdRecords, NumbersThatAreNoneAreCorrupt) {
+  const auto read = [](const std::string& key, const std::string& number) {
+    return decode(
+        R"({"interlock":1,"owner":"0123456789abcdef0123456789abcdef","mode":"slots","slots":1,"capacity":2,"ttl":1,")" +
+            key + "\":" + number + "}",
+        BootClock::now(), "key");
+  };
+  EXPECT_EQ(read("priority", "-3").record.priority, -3);
+  for (const auto* key : {"slots", "capacity", "priority", "fence", "pid", "interlock"}) {
+    for (const auto* number : {"1e300", "-1e300", "1.5", "36893488147419103232"}) {
+      SCOPED_TRACE(key + std::string(" ") + number);
+      EXPECT_THROW((void)read(key, number), Error);
+    }
+  }
+  for (const auto* key : {"slots", "capacity", "priority"})
+    EXPECT_THROW((void)read(key, "4294967297"), Error) << key;
+  for (const auto* key : {"slots", "capacity", "fence", "interlock"})
+    EXPECT_THROW((void)read(key, "-1"), Error) << key;
+}
+
 // Expected: nobody's time is over because it wrote nonsense.
 TEST(EtcdRecords, ATimeThatIsTooLongIsAYear) {
   const auto now = BootClock::now();

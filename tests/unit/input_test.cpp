@@ -137,16 +137,31 @@ TEST(Durations, HaveUnits) {
   EXPECT_EQ(format_duration(999'999'999ns), "1s");
   EXPECT_EQ(format_duration(59'999ms), "1m");
   EXPECT_EQ(format_duration(-1s), "-1s");
+  EXPECT_EQ(format_duration(999'600ns), "1ms");
 }
 
 TEST(Urls, ShowNothingOfAPasswordThatBrokeThem) {
-  for (const char* text :
-       {"redis://:s3c/cr3t@h:1", "redis://:x?cr3t@h", "postgres://u:s3c/cr3t@h",
-        "etcd://u:s3c/cr3t@h", "redis://:s3cret", "redis://u:s3cret/1", "redis://:a@b/s3cret",
-        "redis://:12/34cr3t@h", "redis://u:1?cr3t", "redis:s3cret@h", "redis://s3cret@h",
-        "redis://h?Password=s3cret", "redis://h?PASS=s3cret", "redis://h?pasword=s3cret",
-        "redis://h?auth=s3cret", "redis://h?token=s3cret", "redis://h?prefix=s3cret@h",
-        "redlock://h1,h2,h3?nodes=redis://:s3cret@h1", "redlock:?nodes=redis://:s3cret"}) {
+  for (const char* text : {"redis://:s3c/cr3t@h:1",
+                           "redis://:x?cr3t@h",
+                           "postgres://u:s3c/cr3t@h",
+                           "etcd://u:s3c/cr3t@h",
+                           "redis://:s3cret",
+                           "redis://u:s3cret/1",
+                           "redis://:a@b/s3cret",
+                           "redis://:12/34cr3t@h",
+                           "redis://u:1?cr3t",
+                           "redis:s3cret@h",
+                           "redis://s3cret@h",
+                           "redis://h?Password=s3cret",
+                           "redis://h?PASS=s3cret",
+                           "redis://h?pasword=s3cret",
+                           "redis://h?auth=s3cret",
+                           "redis://h?token=s3cret",
+                           "redis://h?prefix=s3cret@h",
+                           "redlock://h1,h2,h3?nodes=redis://:s3cret@h1",
+                           "redlock:?nodes=redis://:s3cret",
+                           "redis://[u:s3cret]:1",
+                           "redlock:?nodes=[x:s3cret@h]"}) {
     const auto shown = Url::parse(text).to_string();
     EXPECT_EQ(shown.find("3c"), std::string::npos) << shown;
     EXPECT_EQ(shown.find("cr3t"), std::string::npos) << shown;
@@ -156,6 +171,14 @@ TEST(Urls, ShowNothingOfAPasswordThatBrokeThem) {
   EXPECT_EQ(Url::parse("redis://h?auth=s3cret").to_string(), "redis://h?auth=***");
   const auto unknown = refusal([] { connect("memory:?s3cret"); });
   EXPECT_EQ(unknown.find("s3cret"), std::string::npos) << unknown;
+  const auto bracketed = refusal([] { connect("[redis://u:s3cret@h]:1"); });
+  EXPECT_EQ(bracketed.find("s3cret"), std::string::npos) << bracketed;
+}
+
+TEST(Urls, WithAUserAndNoHostAreShownWithBothSlashes) {
+  EXPECT_EQ(Url::parse("etcd://root@").to_string(), "etcd://root@");
+  EXPECT_EQ(Url::parse("etcd://root:s3cret@?timeout=1s").to_string(),
+            "etcd://root:***@?timeout=1s");
 }
 
 TEST(Urls, ThatMakeSenseAreShown) {
@@ -254,7 +277,7 @@ TEST(Owners, AreNeverTheSameNotEvenAfterAFork) {
 TEST(Errors, NameTheLockTheNodeAndWhatToDo) {
   const Error e(Errc::unreachable, "no answer within 5s",
                 {.resource = "nightly", .node = "file:///x", .maybe_held = true});
-  EXPECT_EQ(std::string(e.what()), "'nightly': no answer within 5s [file:///x]: store unreachable");
+  EXPECT_EQ(std::string(e.what()), "'nightly': no answer within 5s [file:///x]: store unavailable");
   EXPECT_TRUE(e.retryable());
   EXPECT_TRUE(e.maybe_held());
   EXPECT_EQ(e.code(), make_error_code(Errc::unreachable));

@@ -51,6 +51,35 @@ struct Table : testing::Test {
   using Owners = std::vector<Owner>;
 };
 
+TEST_F(Table, OfThoseWhoWereWokenTogetherForSlotsTheOneThatAskedTooSoonIsWokenAgain) {
+  const auto all = claim({s("k", 2, 2)});
+  const auto first = claim({s("k", 1, 2)});
+  const auto second = claim({s("k", 1, 2)});
+  EXPECT_EQ(verdict(all), Verdict::granted);
+  EXPECT_EQ(verdict(first), Verdict::queued);
+  EXPECT_EQ(verdict(second), Verdict::queued);
+  EXPECT_EQ(free(all), Verdict::granted);
+  EXPECT_EQ(woken(), (Owners{first.owner, second.owner}));
+  EXPECT_EQ(verdict(second), Verdict::queued);
+  EXPECT_EQ(verdict(first), Verdict::granted);
+  EXPECT_EQ(woken(), Owners{second.owner});
+  EXPECT_EQ(verdict(second), Verdict::granted);
+}
+
+TEST_F(Table, AnIdentityThatIsGrantedTheLockWakesItsOtherWaiters) {
+  const auto writer = claim({x("k")});
+  const auto reads = claim({r("k")}, "me");
+  const auto writes = claim({x("k")}, "me");
+  EXPECT_EQ(verdict(writer), Verdict::granted);
+  EXPECT_EQ(verdict(reads), Verdict::queued);
+  EXPECT_EQ(verdict(writes), Verdict::queued);
+  EXPECT_EQ(free(writer), Verdict::granted);
+  EXPECT_EQ(woken(), Owners{reads.owner});
+  EXPECT_EQ(verdict(reads), Verdict::granted);
+  EXPECT_EQ(woken(), Owners{writes.owner});
+  EXPECT_EQ(verdict(writes), Verdict::granted);
+}
+
 TEST_F(Table, ExclusiveExcludesAllAndIsFreedByItsOwnerOnly) {
   const auto a = claim({x("k")});
   const auto b = claim({x("k")});
@@ -75,6 +104,19 @@ TEST_F(Table, AskingAgainIsTheSameGrantAndNeverShortensIt) {
   EXPECT_EQ(again.fences, first.fences);
   now += 9s;
   EXPECT_EQ(table.renew(a, {}, now, wakes).verdict, Verdict::granted);
+}
+
+TEST_F(Table, ALateCopyOfARenewalTakesNoTimeAway) {
+  auto a = claim({x("k")});
+  ask(a);
+  const auto late = a;
+  a.ttl = 60s;
+  EXPECT_EQ(table.renew(a, {}, now, wakes).verdict, Verdict::granted);
+  EXPECT_EQ(table.renew(late, {}, now, wakes).verdict, Verdict::granted);
+  now += 59s;
+  EXPECT_EQ(verdict(claim({x("k")}), false), Verdict::busy);
+  now += 1s;
+  EXPECT_EQ(verdict(claim({x("k")}), false), Verdict::granted);
 }
 
 TEST_F(Table, WaitersAreServedInOrderAndOnlyTheNextIsWoken) {
@@ -178,6 +220,20 @@ TEST_F(Table, SeveralAreAllOrNothingAndDisjointOnesNeverMeet) {
   free(ab);
   EXPECT_EQ(verdict(bc), Verdict::granted);
   EXPECT_EQ(ask(bc).fences.size(), 2U);
+}
+
+TEST_F(Table, SeveralAreRefusedWhicheverOfThemIsTaken) {
+  const auto all = claim({x("a"), x("b"), x("c")});
+  EXPECT_EQ(verdict(all, false), Verdict::granted);
+  free(all);
+  for (const auto* name : {"a", "b", "c"}) {
+    const auto one = claim({x(name)});
+    ask(one);
+    EXPECT_EQ(verdict(all, false), Verdict::busy) << name;
+    EXPECT_EQ(table.inspect({}, now).size(), 1U) << name;
+    free(one);
+  }
+  EXPECT_EQ(verdict(all, false), Verdict::granted);
 }
 
 TEST_F(Table, AHierarchyIsExcludedByItsRootAndTheOtherWayRound) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/format.hpp"
 #include "core/text.hpp"
@@ -27,6 +28,20 @@ milliseconds wall_clock() {
 milliseconds whole(double number, milliseconds most) {
   return milliseconds(
       static_cast<std::int64_t>(std::clamp(number, 0.0, static_cast<double>(most.count()))));
+}
+
+// The library would take what does not fit for another number.
+template <class Number>
+Number number(const Json& json, const char* key, Number otherwise) {
+  const auto found = json.find(key);
+  if (found == json.end()) return otherwise;
+  const auto read = [](auto whole) {
+    if (!std::in_range<Number>(whole)) throw Json::other_error::create(501, "too large", nullptr);
+    return static_cast<Number>(whole);
+  };
+  if (found->is_number_unsigned()) return read(found->template get<std::uint64_t>());
+  if (found->is_number_integer()) return read(found->template get<std::int64_t>());
+  throw Json::other_error::create(501, "no whole number", nullptr);
 }
 
 Owner owner_of(const std::string& text) {
@@ -79,17 +94,17 @@ std::string encode(const Value& value, TimePoint now) {
 Value decode(std::string_view text, TimePoint now, std::string_view key) {
   try {
     const auto json = Json::parse(text);
-    const auto format = json.value("interlock", std::uint64_t{0});
+    const auto format = number(json, "interlock", std::uint64_t{0});
     if (format != 0 && format != kFormat) throw of_other_format(format, key);
     Value value;
     auto& record = value.record;
     record.owner = owner_of(json.at("owner").get<std::string>());
     record.mode = mode_of(json.at("mode").get<std::string>());
-    record.slots = json.value("slots", std::uint32_t{1});
-    record.capacity = json.value("capacity", std::uint32_t{0});
+    record.slots = number(json, "slots", std::uint32_t{1});
+    record.capacity = number(json, "capacity", std::uint32_t{0});
     record.ancestor = json.value("ancestor", false);
-    record.priority = json.value("priority", 0);
-    record.fence = json.value("fence", std::uint64_t{0});
+    record.priority = number(json, "priority", std::int32_t{0});
+    record.fence = number(json, "fence", std::uint64_t{0});
     value.ttl = whole(json.at("ttl").get<double>(), kLongestTtl);
     value.stronger = json.value("stronger", false);
     const auto today = wall_clock();
@@ -97,7 +112,7 @@ Value decode(std::string_view text, TimePoint now, std::string_view key) {
     record.who = std::make_shared<const Who>(Who{.label = json.value("label", ""),
                                                  .identity = json.value("identity", ""),
                                                  .host = json.value("host", ""),
-                                                 .pid = json.value("pid", std::int64_t{0}),
+                                                 .pid = number(json, "pid", std::int64_t{0}),
                                                  .tied = json.value("tied", true),
                                                  .actor = json.value("actor", ""),
                                                  .owner_id = json.value("owner_id", "")});

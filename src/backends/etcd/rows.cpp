@@ -14,8 +14,8 @@ void Rows::only(const Claim& claim) {
 void Rows::add(const wire::TxnResponse& response) {
   revision_ = response.header().revision();
   each_range(response, [this](const wire::RangeResponse& range) {
-    unread_ +=
-        static_cast<std::uint32_t>(std::max<std::int64_t>(range.count() - range.kvs_size(), 0));
+    unread_ += static_cast<std::uint32_t>(std::max<std::int64_t>(range.count(), range.kvs_size()) -
+                                          range.kvs_size());
   });
   each_key(response, [this](const wire::KeyValue& kv) {
     last_written_ = std::max(last_written_, kv.mod_revision());

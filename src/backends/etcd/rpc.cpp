@@ -16,6 +16,7 @@
 #include <unordered_set>
 
 #include "backends/etcd/elements.hpp"
+#include "backends/etcd/txn.hpp"
 #include "core/contain.hpp"
 #include "core/process.hpp"
 #include "core/quiet_thread.hpp"
@@ -105,28 +106,7 @@ bool can_be_sent(const std::string& token) {
   return std::all_of(token.begin(), token.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-// Everything after this relies on an answer to each operation, of its kind.
-bool fits(const google::protobuf::RepeatedPtrField<wire::RequestOp>& asked,
-          const google::protobuf::RepeatedPtrField<wire::ResponseOp>& answered);
-
-bool fits(const wire::TxnRequest& request, const wire::TxnResponse& response) {
-  return fits(response.succeeded() ? request.success() : request.failure(), response.responses());
-}
-
-bool fits(const google::protobuf::RepeatedPtrField<wire::RequestOp>& asked,
-          const google::protobuf::RepeatedPtrField<wire::ResponseOp>& answered) {
-  return std::equal(asked.begin(), asked.end(), answered.begin(), answered.end(),
-                    [](const wire::RequestOp& request, const wire::ResponseOp& response) {
-                      if (request.has_request_txn()) {
-                        return response.has_response_txn() &&
-                               fits(request.request_txn(), response.response_txn());
-                      }
-                      return request.has_request_range() == response.has_response_range() &&
-                             request.has_request_delete_range() ==
-                                 response.has_response_delete_range();
-                    });
-}
-
+// Whether there is an answer to all that was asked; of transactions, see txn.hpp.
 template <class Request, class Response>
 bool fits(const Request&, const Response&) {
   return true;

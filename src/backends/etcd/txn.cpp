@@ -146,6 +146,29 @@ wire::TxnRequest first_of(std::vector<Case> cases, Ops otherwise) {
                        : std::move(*otherwise.front().mutable_request_txn());
 }
 
+namespace {
+
+bool all_fit(const google::protobuf::RepeatedPtrField<wire::RequestOp>& asked,
+             const google::protobuf::RepeatedPtrField<wire::ResponseOp>& answered) {
+  return std::equal(asked.begin(), asked.end(), answered.begin(), answered.end(),
+                    [](const wire::RequestOp& request, const wire::ResponseOp& response) {
+                      if (request.has_request_txn()) {
+                        return response.has_response_txn() &&
+                               fits(request.request_txn(), response.response_txn());
+                      }
+                      return request.has_request_range() == response.has_response_range() &&
+                             request.has_request_delete_range() ==
+                                 response.has_response_delete_range();
+                    });
+}
+
+}  // namespace
+
+bool fits(const wire::TxnRequest& request, const wire::TxnResponse& response) {
+  return all_fit(response.succeeded() ? request.success() : request.failure(),
+                 response.responses());
+}
+
 std::size_t which(const wire::TxnResponse& response, std::size_t cases) {
   const auto* inner = &response;
   for (std::size_t at = 0; at < cases; ++at) {

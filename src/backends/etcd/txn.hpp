@@ -54,6 +54,9 @@ std::size_t which(const wire::TxnResponse& response, std::size_t cases);
 /// Each for itself, in one step.
 wire::TxnRequest together(std::vector<wire::TxnRequest> each);
 
+/// There is an answer to each operation, of its kind. All that follows relies on that.
+bool fits(const wire::TxnRequest& request, const wire::TxnResponse& response);
+
 // What came of it, in transactions within transactions as well.
 void each_range(const wire::TxnResponse& response,
                 const std::function<void(const wire::RangeResponse&)>& visit);

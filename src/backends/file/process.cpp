@@ -8,20 +8,12 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <optional>
-#include <string_view>
 
 #include "interlock/error.hpp"
 
 namespace interlock::file {
 
 namespace {
-
-struct Stat {
-  char state = '?';
-  std::uint64_t threads = 0;
-  std::uint64_t born = 0;
-};
 
 std::uint64_t number(std::string_view text) {
   std::uint64_t value = 0;
@@ -36,11 +28,16 @@ std::size_t read_some(const char* path, char* buffer, std::size_t size) {
   return got > 0 ? static_cast<std::size_t>(got) : 0;
 }
 
-// "pid (any text) state ppid …", see proc(5): 20 is the number of threads, 22 the start time.
 std::optional<Stat> read_stat(std::int64_t pid) {
   std::array<char, 1024> buffer{};
   const auto path = "/proc/" + std::to_string(pid) + "/stat";
-  std::string_view text(buffer.data(), read_some(path.c_str(), buffer.data(), buffer.size()));
+  return parse_stat({buffer.data(), read_some(path.c_str(), buffer.data(), buffer.size())});
+}
+
+}  // namespace
+
+// 20 is the number of threads, 22 the start time.
+std::optional<Stat> parse_stat(std::string_view text) {
   const auto name_end = text.rfind(')');
   if (name_end == std::string_view::npos || name_end + 2 >= text.size()) return std::nullopt;
   text.remove_prefix(name_end + 2);
@@ -54,8 +51,6 @@ std::optional<Stat> read_stat(std::int64_t pid) {
   }
   return stat;
 }
-
-}  // namespace
 
 std::string boot_id() {
   std::array<char, 64> buffer{};

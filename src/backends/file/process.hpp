@@ -3,7 +3,9 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/file_descriptor.hpp"
 
@@ -16,6 +18,15 @@ struct Process {
 
   auto operator<=>(const Process&) const = default;
 };
+
+/// What /proc/PID/stat says.
+struct Stat {
+  char state = '?';
+  std::uint64_t threads = 0;
+  std::uint64_t born = 0;
+};
+/// "pid (any text) state ppid …", see proc(5). Nothing if it is cut off.
+std::optional<Stat> parse_stat(std::string_view text);
 
 /// Changes with every boot. Throws Error (refused) if /proc does not tell.
 std::string boot_id();

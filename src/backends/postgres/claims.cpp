@@ -4,12 +4,14 @@
 #include <charconv>
 
 #include "backends/postgres/settings.hpp"
+#include "core/foreign.hpp"
 #include "core/who.hpp"
 
 namespace interlock::postgres {
 
 namespace {
 
+using core::bounded;
 using std::chrono::microseconds;
 
 char letter(Mode mode) { return mode == Mode::exclusive ? 'e' : mode == Mode::shared ? 's' : 'n'; }
@@ -166,7 +168,7 @@ Answer answer_of(std::string_view words, const Claim& claim, const std::string& 
   if (first == "queued") {
     Answer answer{.verdict = Verdict::queued};
     answer.place = number<std::uint32_t>(next_word(words));
-    if (!words.empty()) answer.look_again = microseconds(number(words));
+    if (!words.empty()) answer.look_again = bounded<microseconds>(number(words));
     return answer;
   }
   if (first == "busy") return {.verdict = Verdict::busy};
@@ -192,7 +194,7 @@ Waited to_waited(const Outcome& outcome, const Claim& claim, const std::string& 
   if (!outcome.result) return {};
   auto words = words_of(outcome);
   if (words.empty()) return {};
-  const auto time = microseconds(number(next_word(words)));
+  const auto time = bounded<microseconds>(number(next_word(words)));
   return {.time = time, .answer = answer_of(words, claim, node)};
 }
 
@@ -223,8 +225,8 @@ Snapshot to_snapshot(const Outcome& outcome, const std::string& prefix, const st
     entry.ancestor = next() == "t";
     entry.priority = number<std::int32_t>(next());
     entry.fence = Fence{number<std::uint64_t>(next())};
-    entry.age = std::max(Duration::zero(), Duration(microseconds(number(next()))));
-    entry.remaining = std::max(Duration::zero(), Duration(microseconds(number(next()))));
+    entry.age = std::max(Duration::zero(), bounded<microseconds>(number(next())));
+    entry.remaining = std::max(Duration::zero(), bounded<microseconds>(number(next())));
     entry.who.identity = next();
     read_label_and_names(next(), entry.who);
     entry.who.host = next();

@@ -97,7 +97,8 @@ std::string_view sql_state(const PGresult& result) {
 
 std::string first_line(std::string_view text, const core::Secrets& secrets) {
   const auto shown = secrets.hide(text);
-  return printable(std::string_view(shown).substr(0, shown.find('\n')), kLongestLine);
+  const auto line = std::string_view(shown).substr(0, shown.find('\n'));
+  return line.empty() ? "it does not say why" : printable(line, kLongestLine);
 }
 
 Refusal to_refusal(const PGresult& result, const core::Secrets& secrets) {
@@ -111,9 +112,12 @@ Error to_error(const Refusal& refusal, const std::string& node, const std::strin
   return make_error(refusal.state, refusal.said, node, names);
 }
 
-// In its verbose form, an error of the server reads "FATAL:  28P01: password authentication failed".
 Error connect_error(PGconn* connection, const std::string& node, const core::Secrets& secrets) {
-  const std::string_view text = PQerrorMessage(connection);
+  return connect_error(std::string_view(PQerrorMessage(connection)), node, secrets);
+}
+
+// In its verbose form, an error of the server reads "FATAL:  28P01: password authentication failed".
+Error connect_error(std::string_view text, const std::string& node, const core::Secrets& secrets) {
   for (auto at = text.find(": "); at != std::string_view::npos; at = text.find(": ", at + 1)) {
     const auto begin = text.find_first_not_of(' ', at + 2);
     if (begin == std::string_view::npos) break;

@@ -56,5 +56,7 @@ Error to_error(const Refusal& refusal, const std::string& node, const std::strin
 
 /// The same for a connection that could not be had.
 Error connect_error(PGconn* connection, const std::string& node, const core::Secrets& secrets);
+/// `text`: what libpq says about it.
+Error connect_error(std::string_view text, const std::string& node, const core::Secrets& secrets);
 
 }  // namespace interlock::postgres

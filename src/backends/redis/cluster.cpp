@@ -13,12 +13,10 @@ namespace {
 
 constexpr int kMostRedirects = 5;
 
-struct Redirect {
-  std::uint16_t slot = 0;
-  Endpoint to;
-};
+std::string name_of(const Endpoint& endpoint) { return "redis+cluster://" + endpoint.to_string(); }
 
-// "MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381"
+}  // namespace
+
 std::optional<Redirect> parse_redirect(std::string_view text) {
   Redirect redirect;
   const auto space = text.find(' ');
@@ -35,14 +33,26 @@ std::optional<Redirect> parse_redirect(std::string_view text) {
   return redirect;
 }
 
-std::string name_of(const Endpoint& endpoint) { return "redis+cluster://" + endpoint.to_string(); }
-
-}  // namespace
+std::vector<SlotRange> parse_slots(const redisReply& reply) {
+  std::vector<SlotRange> ranges;
+  for (const auto* range : elements_of(reply)) {
+    const auto words = elements_of(*range);
+    if (words.size() < 3) continue;
+    const auto first = number_of(*words[0]);
+    const auto last = number_of(*words[1]);
+    const auto master = elements_of(*words[2]);
+    if (master.size() < 2 || first < 0 || last >= kSlots) continue;
+    ranges.push_back({.first = first,
+                      .last = last,
+                      .master = {.host = std::string(text_of(*master[0])),
+                                 .port = std::to_string(number_of(*master[1]))}});
+  }
+  return ranges;
+}
 
 Cluster::Cluster(Loop& loop, const KeyNames& names, std::vector<Endpoint> seeds, Access access,
                  WakeSink wake, WarnSink warn)
     : loop_(loop),
-      names_(names),
       seeds_(std::move(seeds)),
       access_(std::move(access)),
       wake_(std::move(wake)),
@@ -206,15 +216,7 @@ bool Cluster::take_map(const redisReply& reply, const std::shared_ptr<Server>& a
   const std::lock_guard lock(mutex_);
   std::vector<NodePtr> owners(kSlots);
   bool any = false;
-  for (const auto* range : elements_of(reply)) {
-    const auto words = elements_of(*range);
-    if (words.size() < 3) continue;
-    const auto first = number_of(*words[0]);
-    const auto last = number_of(*words[1]);
-    const auto master = elements_of(*words[2]);
-    if (master.size() < 2 || first < 0 || last >= kSlots) continue;
-    Endpoint endpoint{.host = std::string(text_of(*master[0])),
-                      .port = std::to_string(number_of(*master[1]))};
+  for (auto& [first, last, endpoint] : parse_slots(reply)) {
     if (endpoint.host.empty()) endpoint.host = asked->host();
     const auto node = node_at(endpoint);
     for (auto slot = first; slot <= last; ++slot) owners[static_cast<std::size_t>(slot)] = node;

@@ -9,6 +9,22 @@
 
 namespace interlock::redis {
 
+/// Where a node says that a slot is.
+struct Redirect {
+  std::uint16_t slot = 0;
+  Endpoint to;
+};
+/// "MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381". Nothing if it is anything else.
+std::optional<Redirect> parse_redirect(std::string_view text);
+
+struct SlotRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;  ///< below kSlots
+  Endpoint master;        ///< without a host: the one that was asked
+};
+/// What CLUSTER SLOTS says. What makes no sense is left out.
+std::vector<SlotRange> parse_slots(const redisReply& reply);
+
 class Cluster final : public Realm {
  public:
   Cluster(Loop& loop, const KeyNames& names, std::vector<Endpoint> seeds, Access access,
@@ -53,7 +69,6 @@ class Cluster final : public Realm {
   void give_channel(Node& node, std::uint16_t slot);
 
   Loop& loop_;
-  const KeyNames& names_;
   const std::vector<Endpoint> seeds_;
   const Access access_;
   const WakeSink wake_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "core/text.hpp"
 
@@ -127,11 +128,13 @@ void hide_in_error(redisReply& error, const core::Secrets& secrets) {
 }
 
 std::int64_t number_of(const redisReply& reply) {
-  if (reply.type == REDIS_REPLY_INTEGER) return reply.integer;
+  if (reply.type == REDIS_REPLY_INTEGER)
+    return std::clamp<std::int64_t>(reply.integer, -kLargestNumber, kLargestNumber);
   const auto text = text_of(reply);
   double value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
-  return static_cast<std::int64_t>(value);
+  constexpr auto most = static_cast<double>(kLargestNumber);
+  return std::isnan(value) ? 0 : static_cast<std::int64_t>(std::clamp(value, -most, most));
 }
 
 std::string_view error_code(std::string_view text) {

@@ -63,7 +63,9 @@ inline std::span<redisReply* const> elements_of(const redisReply& reply) {
   if (reply.type != REDIS_REPLY_ARRAY) return {};
   return {reply.element, reply.elements};
 }
-/// An integer, also one that came as text.
+/// Of those that scripts can tell: in Lua, whole numbers are exact up to there.
+inline constexpr std::int64_t kLargestNumber = std::int64_t{1} << 53U;
+/// An integer, also one that came as text; of a larger one than that, the largest.
 std::int64_t number_of(const redisReply& reply);
 
 /// The first word of an error, also of one that a script met: NOSCRIPT, WRONGTYPE, …

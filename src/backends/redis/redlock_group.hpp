@@ -1,33 +1,16 @@
-// The servers of a Redlock, asked together: each answers in its own time, and whoever does not
-// within a deadline has not answered.
+// The servers of a Redlock, and what they are sent.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "backends/redis/realm.hpp"
+#include "backends/redis/redlock_words.hpp"
 #include "core/keeper.hpp"
 
 namespace interlock::redis {
-
-/// The scripts that only a Redlock has.
-struct RedlockScripts {
-  Script acquire;
-  Script confirm;
-  Script yield;
-  Script renew;
-  Script heal;
-  Script release;
-  Script mend;
-
-  static const RedlockScripts& all();
-  /// All that a node is asked to run, the look at a resource included.
-  [[nodiscard]] std::vector<const Script*> list() const;
-};
 
 /// One of the servers.
 class RedlockNode final : public OneServer {
@@ -38,12 +21,6 @@ class RedlockNode final : public OneServer {
   [[nodiscard]] const std::string& name() const noexcept { return server().name(); }
   using OneServer::style;
   [[nodiscard]] Server& server() const noexcept { return *OneServer::server(); }
-  /// The last question to it was not answered.
-  [[nodiscard]] bool silent() const noexcept { return silent_; }
-  void set_silent(bool silent) noexcept { silent_ = silent; }
-
- private:
-  std::atomic<bool> silent_ = false;
 };
 
 class RedlockGroup {
@@ -68,62 +45,17 @@ class RedlockGroup {
   [[nodiscard]] Loop& loop() noexcept { return loop_; }
   [[nodiscard]] core::Keeper& keeper() noexcept { return keeper_; }
 
-  /// Called once for every node that is asked, in any order, from any thread: with its answer, or
-  /// with the failure to give one in time.
-  using Each = std::function<void(std::size_t node, Outcome outcome)>;
-  using MakeWords = std::function<Words(std::size_t node)>;
-
-  /// Nothing that a gate stands before is sent after it was closed: what follows up on an answer
-  /// would bring back what a release took away.
-  class Gate {
-   public:
-    template <class Send>
-    bool unless_closed(Send send) {
-      const std::lock_guard lock(mutex_);
-      if (!closed_) send();
-      return !closed_;
-    }
-    void close() {
-      const std::lock_guard lock(mutex_);
-      closed_ = true;
-    }
-
-   private:
-    std::mutex mutex_;
-    bool closed_ = false;
-  };
-  using GatePtr = std::shared_ptr<Gate>;
-
-  /// Runs a script on these nodes at once.
-  void ask(const std::vector<std::size_t>& nodes, const Script& script, const MakeWords& words,
-           Call how, const GatePtr& gate, Each each);
-  /// The same on one node, and nobody waits for the answer.
-  void tell(std::size_t node, const Script& script, Words words, Duration within,
-            const GatePtr& gate);
-
-  /// The same, again and again until the node has done it, or the time is over. For what takes something
-  /// away: left on one node after the other, it would be in everybody's way.
-  void insist(std::size_t node, const Script& script, Words words, Duration within,
-              const GatePtr& gate);
-
-  /// A claim's words for a node. `extra` is what Redlock's scripts find in ARGV[5].
-  [[nodiscard]] Words words(std::size_t node, const Claim& claim, bool queue,
-                            const std::string& extra) const;
-  /// The same for a release of all that the owner has.
-  [[nodiscard]] Words words_to_release(std::size_t node, const Claim& claim) const;
-  [[nodiscard]] std::vector<std::size_t> everybody() const;
+  /// Called once for what was sent, from any thread: with the answer, or with why there is none.
+  using Then = std::function<void(Vote)>;
+  /// Sends again what a node does not know as a script, and does not if that is not wanted any more.
+  using Again = std::function<bool(const std::function<void()>& send)>;
+  /// Returns at once.
+  void send(std::size_t node, Message message, Call how, Again again, Then then);
 
  private:
-  class Poll;
-  class Debts;
-
-  void run(std::size_t node, const Script& script, Words words, Call how, const GatePtr& gate,
-           Server::Then then);
-
   KeyNames names_;
   Loop loop_;
   std::vector<std::unique_ptr<RedlockNode>> nodes_;
-  std::vector<std::shared_ptr<Debts>> debts_;  ///< of each node
   core::Keeper keeper_;  ///< the first to end: its thread uses all of the above
 };
 

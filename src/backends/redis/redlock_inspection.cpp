@@ -18,7 +18,7 @@ constexpr Duration kGrace = std::chrono::milliseconds(10);
 void RedlockInspection::start(RedlockGroup& group, const Query& query, Call call, Report report) {
   const auto self = std::make_shared<RedlockInspection>(group, call.deadline, std::move(report));
   group.keeper().schedule(self, call.deadline);
-  for (const auto node : group.everybody()) {
+  for (std::size_t node = 0; node < group.size(); ++node) {
     std::make_shared<Inspection>(
         group.node(node), group.names(), query, call,
         [self, node](Snapshot snapshot) { self->told(node, std::move(snapshot)); })

@@ -3,18 +3,53 @@
 #include <algorithm>
 #include <utility>
 
-#include "backends/redis/redlock_votes.hpp"
-
 namespace interlock::redis {
 
 namespace {
 
-using Said = Vote::Said;
-
 // Below this, the two milliseconds that are taken off for clocks would be cut to a fifth.
 constexpr Duration kShortestTtl = std::chrono::milliseconds(20);
 
+RedlockNodes nodes_of(const std::vector<RedlockGroup::Member>& members, const Traits& traits) {
+  RedlockNodes nodes{.names = {}, .where = traits.where};
+  for (const auto& member : members) nodes.names.push_back(member.name);
+  return nodes;
+}
+
+RedlockCalls::Now now() {
+  using std::chrono::duration_cast, std::chrono::microseconds, std::chrono::system_clock;
+  const auto wall = duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
+  return {.time = BootClock::now(),
+          .clock = static_cast<std::uint64_t>(std::max<std::int64_t>(wall, 0))};
+}
+
 }  // namespace
+
+class Redlock::Timer final : public core::Keeper::Task {
+ public:
+  explicit Timer(Redlock& store) : store_(store) {}
+  void due(TimePoint) override {
+    store_.tell([this](Actions& actions) {
+      store_.ticks_at_ = TimePoint::max();
+      store_.calls_.tick(now(), actions);
+    });
+  }
+
+ private:
+  Redlock& store_;
+};
+
+Redlock::Redlock(const std::string& prefix, const std::vector<RedlockGroup::Member>& members,
+                 Traits traits)
+    : traits_(std::move(traits)),
+      calls_(nodes_of(members, traits_), traits_.call_timeout),
+      timer_(std::make_shared<Timer>(*this)),
+      group_(
+          prefix, members,
+          [this](std::size_t node, const Owner& owner) {
+            tell([&](Actions& actions) { calls_.turn(owner, node, actions); });
+          },
+          [this](const Error& warning) { warn_(warning); }) {}
 
 std::optional<Error> Redlock::refusal(const Claim& claim) const {
   for (const auto& part : claim.parts) {
@@ -40,152 +75,79 @@ std::optional<Error> Redlock::bad_name(const Claim& claim) const {
   return std::nullopt;
 }
 
-class Redlock::Renewing : public std::enable_shared_from_this<Renewing> {
- public:
-  Renewing(Redlock& store, const Claim& claim, Reply reply)
-      : store_(store),
-        claim_(claim),
-        reply_(std::move(reply)),
-        gate_(store.gates_.add(claim.owner)),
-        votes_(store.group_.size()) {}
-
-  void start(Call call) {
-    auto& group = store_.group_;
-    group.ask(
-        group.everybody(), RedlockScripts::all().renew,
-        [&](std::size_t node) { return group.words(node, claim_, false, ""); }, call, nullptr,
-        [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
-          self->told(node, outcome);
-        });
-  }
-
- private:
-  void told(std::size_t node, const Outcome& outcome) {
-    std::unique_lock lock(mutex_);
-    votes_.set(node, Vote::read(outcome, claim_, store_.node_names_[node], false));
-    if (over_) {
-      if (!fences_.empty()) heal(node);
-      return;
-    }
-    const auto confirmed = votes_.count(Said::granted);
-    if (confirmed >= votes_.majority()) {
-      over_ = true;
-      const auto fences = votes_.agreed_fences();
-      // Of an identity, a node may know a larger one, which another of its claims has got.
-      if (claim_.who && !claim_.who->identity.empty()) {
-        fences_ = votes_.fences();
-      } else {
-        for (const auto fence : fences) fences_.push_back(fence.value);
-      }
-      for (std::size_t each = 0; each < votes_.size(); ++each) heal(each);
-      lock.unlock();
-      return reply_({.verdict = Verdict::granted, .fences = fences});
-    }
-    const auto pending = votes_.count(Said::nothing);
-    const auto lost = votes_.count(Said::lost);
-    if (confirmed + pending >= votes_.majority()) return;
-    const bool is_lost = votes_.size() - lost < votes_.majority();
-    if (!is_lost && pending > 0 && votes_.size() - lost - pending < votes_.majority()) return;
-    over_ = true;
-    auto answer = is_lost
-                      ? Answer{.verdict = Verdict::lost}
-                      : Answer::failed(votes_.error("no majority renewed it", store_.node_names_));
-    lock.unlock();
-    reply_(std::move(answer));
-  }
-
-  // In the same round in which a majority confirmed it, and in no other: so it is not created.
-  void heal(std::size_t node) {
-    if (votes_[node].said != Said::lost) return;
-    store_.group_.tell(node, RedlockScripts::all().heal,
-                       store_.group_.words(node, claim_, false, join(fences_)), claim_.ttl, gate_);
-  }
-
-  Redlock& store_;
-  const Claim claim_;
-  const Reply reply_;
-  const RedlockGroup::GatePtr gate_;
-  std::mutex mutex_;
-  bool over_ = false;
-  Votes votes_;
-  std::vector<std::uint64_t> fences_;
-};
+void Redlock::acquire(const Claim& claim, bool queue, Call call, Reply reply) {
+  if (auto error = refusal(claim)) return reply(Answer::failed(std::move(*error)));
+  begin(std::move(reply), [&](Actions& actions) {
+    return calls_.acquire(std::make_shared<const Claim>(claim), queue, call, now(), actions);
+  });
+}
 
 void Redlock::renew(const Claim& claim, Call call, Reply reply) {
   if (auto error = refusal(claim)) return reply(Answer::failed(std::move(*error)));
-  std::make_shared<Renewing>(*this, claim, std::move(reply))->start(bounded(call, claim));
+  begin(std::move(reply), [&](Actions& actions) {
+    return calls_.renew(std::make_shared<const Claim>(claim), call, now(), actions);
+  });
 }
 
-class Redlock::Releasing : public std::enable_shared_from_this<Releasing> {
- public:
-  Releasing(Redlock& store, const Claim& claim, Reply reply)
-      : store_(store), claim_(claim), reply_(std::move(reply)), votes_(store.group_.size()) {}
-
-  void start(Call call) {
-    auto& group = store_.group_;
-    group.ask(
-        group.everybody(), RedlockScripts::all().release,
-        [&](std::size_t node) { return group.words_to_release(node, claim_); }, call, nullptr,
-        [self = shared_from_this()](std::size_t node, const Outcome& outcome) {
-          self->told(node, outcome);
-        });
-  }
-
- private:
-  void told(std::size_t node, const Outcome& outcome) {
-    std::unique_lock lock(mutex_);
-    auto vote = Vote::read_failure(outcome, store_.node_names_[node], RedlockScripts::all().release)
-                    .value_or(Vote{});
-    if (!vote.error) {
-      const auto found = release_answer(*outcome.reply).verdict;
-      vote.said = found == Verdict::granted  ? Said::granted
-                  : found == Verdict::queued ? Said::queued
-                                             : Said::lost;
-    }
-    // A majority may have released it, and it would be in everybody's way on this node.
-    if (vote.error) {
-      store_.group_.insist(node, RedlockScripts::all().release,
-                           store_.group_.words_to_release(node, claim_), claim_.ttl, nullptr);
-    }
-    votes_.set(node, std::move(vote));
-    if (over_) return;
-    auto answer = decide();
-    if (!answer) return;
-    over_ = true;
-    lock.unlock();
-    reply_(std::move(*answer));
-  }
-
-  [[nodiscard]] std::optional<Answer> decide() const {
-    const auto held = votes_.count(Said::granted);
-    const auto pending = votes_.count(Said::nothing);
-    const auto failed = votes_.count(Said::failed);
-    if (held >= votes_.majority()) return Answer{.verdict = Verdict::granted};
-    if (held + pending >= votes_.majority()) return std::nullopt;
-    if (votes_.size() - pending - failed < votes_.majority()) {
-      if (pending > 0) return std::nullopt;
-      return Answer::failed(votes_.error("no majority confirmed the release", store_.node_names_));
-    }
-    // Perhaps held by a majority, one of which can't say so.
-    if (held > 0 && held + failed + pending >= votes_.majority())
-      return pending > 0 ? std::nullopt : std::optional(Answer{.verdict = Verdict::granted});
-    return Answer{.verdict = votes_.count(Said::queued) > 0 ? Verdict::queued : Verdict::lost};
-  }
-
-  Redlock& store_;
-  const Claim claim_;
-  const Reply reply_;
-  std::mutex mutex_;
-  bool over_ = false;
-  Votes votes_;
-};
-
 void Redlock::release(const Claim& claim, Call call, Reply reply) {
-  waiters_.forget(claim.owner);
-  gates_.close(claim.owner);
-  call.deadline = std::min(call.deadline, BootClock::now() + traits_.call_timeout);
   if (auto error = bad_name(claim)) return reply(Answer::failed(std::move(*error)));
-  std::make_shared<Releasing>(*this, claim, std::move(reply))->start(call);
+  begin(std::move(reply), [&](Actions& actions) {
+    return calls_.release(std::make_shared<const Claim>(claim), call, now(), actions);
+  });
+}
+
+template <class Begin>
+void Redlock::begin(Reply reply, Begin begin) {
+  tell([&](Actions& actions) { replies_.emplace(begin(actions), std::move(reply)); });
+}
+
+template <class Tell>
+void Redlock::tell(Tell tell) {
+  Actions actions;
+  std::vector<std::pair<Reply, Answer>> replies;
+  {
+    const std::lock_guard lock(mutex_);
+    tell(actions);
+    for (auto& each : actions.sends) send(std::move(each));
+    for (auto& [call, answer] : actions.answers) {
+      auto reply = replies_.extract(call);
+      replies.emplace_back(std::move(reply.mapped()), std::move(answer));
+    }
+    // It looks again when that time has come, also if there is less to wait for by then.
+    if (const auto next = calls_.next_tick(); next < ticks_at_) {
+      ticks_at_ = next;
+      group_.keeper().schedule(timer_, next);
+    }
+  }
+  for (const auto& each : actions.listens) listen(each);
+  for (auto& [reply, answer] : replies) reply(std::move(answer));
+  for (const auto& owner : actions.wakes) sink_(owner);
+}
+
+void Redlock::send(Actions::Send send) {
+  const auto letter = send.letter;
+  const auto node = send.node;
+  group_.send(
+      node, std::move(send.message), {.deadline = send.deadline, .caller_waits = send.caller_waits},
+      [this, letter](const std::function<void()>& again) {
+        const std::lock_guard lock(mutex_);
+        const bool wanted = calls_.may_send(letter);
+        if (wanted) again();
+        return wanted;
+      },
+      [this, letter, node](Vote vote) {
+        tell(
+            [&](Actions& actions) { calls_.heard(letter, node, std::move(vote), now(), actions); });
+      });
+}
+
+void Redlock::listen(const Actions::Listen& listen) {
+  const auto heard = [this, listen](std::size_t node, bool late) {
+    tell([&](Actions& actions) { calls_.listens(listen, node, late, actions); });
+  };
+  for (std::size_t node = 0; node < group_.size(); ++node) {
+    if (group_.node(node).server().listen([heard, node] { heard(node, true); })) heard(node, false);
+  }
 }
 
 }  // namespace interlock::redis

@@ -1,14 +1,15 @@
-// The Redlock as a store: every call goes to all nodes, and a majority of them decides.
+// The Redlock as a store: drives RedlockCalls over real servers.
 #pragma once
 
-#include <atomic>
+#include <algorithm>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "backends/redis/redlock_calls.hpp"
 #include "backends/redis/redlock_inspection.hpp"
-#include "backends/redis/redlock_mender.hpp"
-#include "backends/redis/redlock_waiters.hpp"
 
 namespace interlock::redis {
 
@@ -19,18 +20,7 @@ inline constexpr const char* kNoSlots =
 class Redlock final : public Backend {
  public:
   Redlock(const std::string& prefix, const std::vector<RedlockGroup::Member>& members,
-          Traits traits)
-      : traits_(std::move(traits)),
-        waiters_(members.size() / 2 + 1),
-        mender_(group_),
-        group_(
-            prefix, members,
-            [this](std::size_t node, const Owner& owner) {
-              if (waiters_.turn(owner, node)) sink_(owner);
-            },
-            [this](const Error& warning) { warn_(warning); }) {
-    for (const auto& member : members) node_names_.push_back(member.name);
-  }
+          Traits traits);
 
   [[nodiscard]] const Traits& traits() const noexcept override { return traits_; }
   void acquire(const Claim& claim, bool queue, Call call, Reply reply) override;
@@ -45,31 +35,29 @@ class Redlock final : public Backend {
   void lend(Signal& signal, TimePoint until) override { group_.loop().lend(signal, until); }
 
  private:
-  static constexpr Duration kShortestPatience = std::chrono::milliseconds(20);
+  using Actions = RedlockCalls::Actions;
+  class Timer;
 
-  class Acquiring;
-  class Renewing;
-  class Releasing;
-
-  /// How long a node may take: a fraction of the TTL, so that one that hangs does not cost the
-  /// lease.
-  [[nodiscard]] Call bounded(Call call, const Claim& claim) const {
-    const auto patience =
-        std::min(std::max(claim.ttl / 4, kShortestPatience), traits_.call_timeout);
-    call.deadline = std::min(call.deadline, BootClock::now() + patience);
-    return call;
-  }
   [[nodiscard]] std::optional<Error> refusal(const Claim& claim) const;
   [[nodiscard]] std::optional<Error> bad_name(const Claim& claim) const;
 
+  /// Tells the machine something, and does what it wants done.
+  template <class Tell>
+  void tell(Tell tell);
+  template <class Begin>
+  void begin(Reply reply, Begin begin);
+  void send(Actions::Send send);
+  void listen(const Actions::Listen& listen);
+
   Traits traits_;
-  std::vector<std::string> node_names_;
-  Waiters waiters_;
-  Gates gates_;
-  std::atomic<std::uint64_t> attempts_ = 0;
   WakeSink sink_ = [](const Owner&) {};
   WarnSink warn_ = [](const Error&) {};
-  RedlockMender mender_;
+  std::mutex mutex_;
+  // Guarded by the mutex, under which everything is sent: what the machine decides first goes first.
+  RedlockCalls calls_;
+  std::unordered_map<RedlockCalls::Id, Reply> replies_;
+  TimePoint ticks_at_ = TimePoint::max();
+  std::shared_ptr<Timer> timer_;
   RedlockGroup group_;  ///< the first to end: it reports to all of the above
 };
 

@@ -3,62 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "backends/redis/redlock_group.hpp"
 #include "interlock/duration.hpp"
 
 namespace interlock::redis {
 
 using Said = Vote::Said;
-
-Vote Vote::read(const Outcome& outcome, const Claim& claim, const std::string& node,
-                bool has_hold) {
-  const auto& scripts = RedlockScripts::all();
-  if (auto failed = read_failure(outcome, node, has_hold ? scripts.acquire : scripts.renew))
-    return std::move(*failed);
-  Vote vote;
-  const auto words = elements_of(*outcome.reply);
-  const auto first = words.empty() ? std::string_view{} : text_of(*words[0]);
-  if (first == "new" && words.size() == 2) {
-    vote.said = Said::fresh;
-    if (const auto wait = number_of(*words[1]); wait >= 0)
-      vote.counts = std::chrono::milliseconds(wait);
-    return vote;
-  }
-  if (first == "granted" && words.size() == claim.parts.size() + (has_hold ? 2 : 1)) {
-    vote.said = Said::granted;
-    if (has_hold) vote.hold = static_cast<std::uint64_t>(number_of(*words[1]));
-    for (const auto* word : words.subspan(has_hold ? 2 : 1))
-      vote.numbers.push_back(static_cast<std::uint64_t>(number_of(*word)));
-    return vote;
-  }
-  if (first == "queued" && words.size() == 4) {
-    vote.said = Said::queued;
-    vote.place = static_cast<std::uint32_t>(number_of(*words[1]));
-    vote.look = std::chrono::milliseconds(number_of(*words[2]));
-    vote.ticket = static_cast<std::uint64_t>(number_of(*words[3]));
-    return vote;
-  }
-  auto answer = acquire_answer(*outcome.reply, claim, node);
-  if (answer.verdict == Verdict::busy) {
-    vote.said = Said::busy;
-  } else if (answer.verdict == Verdict::lost) {
-    vote.said = Said::lost;
-  } else {
-    vote.said = Said::failed;
-    vote.error = answer.why.value_or(Error(Errc::refused, "the server's answer makes no sense"));
-  }
-  return vote;
-}
-
-std::optional<Vote> Vote::read_failure(const Outcome& outcome, const std::string& node,
-                                       const Script& script) {
-  if (outcome.reply && !is_error(*outcome.reply)) return std::nullopt;
-  Vote vote{.said = Said::failed};
-  vote.error =
-      outcome.reply ? to_error(text_of(*outcome.reply), node, script.text) : outcome.failure;
-  vote.asked = outcome.reply || outcome.failure->maybe_held();
-  return vote;
-}
 
 std::string Vote::describe() const {
   switch (said) {
@@ -74,6 +23,8 @@ std::string Vote::describe() const {
     case Said::fresh:
       return "lost its data, and does not count " +
              (counts ? "for " + format_duration(*counts) : std::string("until it is repaired"));
+    case Said::state:
+      return "answered";
     case Said::failed:
       break;
   }
@@ -152,12 +103,6 @@ Error Votes::error(const std::string& what, const std::vector<std::string>& name
   const auto same = refusal_of(refusals, size());
   if (same) where.node.clear();
   return {refusals.front().errc(), same ? same->message() : text, where};
-}
-
-std::string join(const std::vector<std::uint64_t>& numbers) {
-  std::string text;
-  for (const auto number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
-  return text;
 }
 
 }  // namespace interlock::redis

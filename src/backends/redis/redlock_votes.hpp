@@ -6,21 +6,30 @@
 #include <string>
 #include <vector>
 
-#include "backends/redis/protocol.hpp"
-#include "backends/redis/scripts.hpp"
-#include "interlock/backend.hpp"
+#include "backends/redis/redlock_message.hpp"
 
 namespace interlock::redis {
+
+/// What a node knows about itself.
+struct NodeState {
+  bool ready = false;
+  std::uint64_t count = 0;
+  Duration holds{};                ///< until its last hold ends
+  std::optional<Duration> wait{};  ///< new: until it may be repaired
+  std::uint64_t clock = 0;         ///< in microseconds
+  std::string born{};              ///< its incarnation
+};
 
 struct Vote {
   enum class Said : std::uint8_t {
     nothing,  ///< not answered yet
-    granted,
+    granted,  ///< of phase two: it still has this very hold
     queued,
     busy,
     lost,    ///< knows nothing of this owner, or only a part
     fresh,   ///< it lost its data, and does not count
     failed,  ///< `error` says why
+    state,   ///< `state` says what it knows about itself
   };
   Said said = Said::nothing;
   std::uint64_t hold = 0;                ///< granted: the number of this hold on this node
@@ -31,13 +40,15 @@ struct Vote {
   std::optional<Duration> counts{};  ///< fresh: counts again in so long, if that is known
   std::optional<Error> error{};
   bool asked = true;  ///< failed: the question has left for the node
+  NodeState state{};
 
-  /// The answer of a node to phase one or to a renewal.
-  static Vote read(const Outcome& outcome, const Claim& claim, const std::string& node,
-                   bool has_hold);
-  /// The node did not answer, or with an error; nothing if it did. `script`: what it was to run.
-  static std::optional<Vote> read_failure(const Outcome& outcome, const std::string& node,
-                                          const Script& script);
+  /// The node did not answer, or with an error. `asked`: the question may have reached it.
+  static Vote failed(Error error, bool asked) {
+    Vote vote{.said = Said::failed};
+    vote.error = std::move(error);
+    vote.asked = asked;
+    return vote;
+  }
   [[nodiscard]] std::string describe() const;
 };
 
@@ -68,8 +79,5 @@ class Votes {
 
 /// What so many of the nodes refuse that the others are no majority, if all of them say the same.
 std::optional<Error> refusal_of(const std::vector<Error>& refusals, std::size_t nodes);
-
-/// Numbers as a script takes them.
-std::string join(const std::vector<std::uint64_t>& numbers);
 
 }  // namespace interlock::redis

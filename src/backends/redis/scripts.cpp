@@ -8,6 +8,7 @@
 #include <map>
 
 #include "backends/redis/script_texts.hpp"
+#include "core/foreign.hpp"
 #include "core/format.hpp"
 #include "core/who.hpp"
 
@@ -22,7 +23,11 @@ constexpr std::string_view kForeign = "another program's lock, not one of Interl
 
 char letter(Mode mode) { return mode == Mode::exclusive ? 'e' : mode == Mode::shared ? 's' : 'n'; }
 
-Mode mode_of(char c) { return c == 'e' ? Mode::exclusive : c == 's' ? Mode::shared : Mode::slots; }
+Mode mode_of(std::string_view text) {
+  return text.starts_with('e')   ? Mode::exclusive
+         : text.starts_with('s') ? Mode::shared
+                                 : Mode::slots;
+}
 
 std::string spec_of(const Part& part) {
   return std::string(1, letter(part.mode)) + std::to_string(part.slots) + ":" +
@@ -64,11 +69,11 @@ std::optional<Record> parse_record(std::string_view text) {
   if (!owner || record.number == 0) return std::nullopt;
   record.entry.owner = *owner;
   if (record.format != kFormat) return record;
-  if (spec.size() < 6) return std::nullopt;
+  const auto colon = spec.find(':');
+  if (spec.size() < 6 || colon == 0 || colon == spec.npos) return std::nullopt;
   auto& entry = record.entry;
-  entry.mode = mode_of(spec[0]);
+  entry.mode = mode_of(spec);
   entry.ancestor = spec.ends_with('1');
-  const auto colon = std::min(spec.find(':'), spec.size());
   entry.slots = to_number<std::uint32_t>(spec.substr(1, colon - 1));
   record.capacity = to_number<std::uint32_t>(spec.substr(colon + 1));
   entry.priority = to_number<std::int32_t>(next_line(text));
@@ -89,11 +94,12 @@ void require_format(const Record& record) {
     throw Error(Errc::refused, core::other_format(record.format, kFormat));
 }
 
+using core::bounded;
 using std::chrono::milliseconds;
 
 Duration since(std::uint64_t number, std::int64_t now_ms) {
   return std::max(Duration::zero(),
-                  Duration(milliseconds(now_ms - static_cast<std::int64_t>(number / 1000))));
+                  bounded<milliseconds>(now_ms - static_cast<std::int64_t>(number / 1000)));
 }
 
 }  // namespace
@@ -209,7 +215,7 @@ Answer acquire_answer(const redisReply& reply, const Claim& claim, const std::st
     return {.verdict = Verdict::queued,
             .fences = {},
             .place = static_cast<std::uint32_t>(number_of(*words[1])),
-            .look_again = milliseconds(number_of(*words[2]))};
+            .look_again = bounded<milliseconds>(number_of(*words[2]))};
   }
   if (first == "format" && words.size() == 3) {
     const auto part = std::clamp<std::int64_t>(number_of(*words[1]), 1,
@@ -230,7 +236,7 @@ Answer acquire_answer(const redisReply& reply, const Claim& claim, const std::st
                       1;
     const Part& asked = claim.parts[static_cast<std::size_t>(part)];
     const Error::Where where{.resource = asked.resource, .node = node, .maybe_held = false};
-    const auto mode = mode_of(text_of(*words[2]).front());
+    const auto mode = mode_of(text_of(*words[2]));
     const auto use = mode == Mode::slots
                          ? "a semaphore of capacity " + std::string(text_of(*words[3]))
                          : "a lock (" + std::string(to_string(mode)) + ")";
@@ -285,7 +291,8 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
     require_format(record);
     record.entry.fence = Fence{record.number};
     record.entry.age = since(record.since != 0 ? record.since : record.number, now);
-    record.entry.remaining = milliseconds(record.ttl > 0 ? std::min(left, record.ttl) : left);
+    record.entry.remaining =
+        bounded<milliseconds>(record.ttl > 0 ? std::min(left, record.ttl) : left);
     if (record.entry.mode == Mode::slots) state.capacity = record.capacity;
     state.holders.push_back(std::move(record.entry));
   };
@@ -314,7 +321,7 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
     } else if (shows_foreign) {
       Entry foreign;
       foreign.who.label = kForeign;
-      foreign.remaining = left < 0 ? Duration::max() : Duration(milliseconds(left));
+      foreign.remaining = left < 0 ? Duration::max() : bounded<milliseconds>(left);
       state.holders.push_back(std::move(foreign));
     }
   }
@@ -322,13 +329,14 @@ ResourceState to_state(const redisReply& reply, const std::string& resource, boo
   std::map<std::string_view, Entry> queue;  // by ticket
   for (const auto* text : elements_of(*all[5])) {
     auto rest = text_of(*text);
-    const auto ends = to_number<std::int64_t>(next_line(rest));
+    const auto ends =
+        std::clamp(to_number<std::int64_t>(next_line(rest)), -kLargestNumber, kLargestNumber);
     const auto ticket = next_line(rest);
     auto record = parse_record(rest);
     if (!record || ends <= now) continue;
     require_format(*record);
     record->entry.age = since(record->number, now);
-    record->entry.remaining = milliseconds(ends - now);
+    record->entry.remaining = bounded<milliseconds>(ends - now);
     if (record->entry.mode == Mode::slots) state.capacity = record->capacity;
     queue.emplace(ticket, std::move(record->entry));
   }

@@ -244,11 +244,13 @@ void Store::confirm(const PiecePtr& piece, std::uint64_t call, const Answer& ans
           end(claim.owner, call);
           return reply(answer);
         }
-        const auto why =
-            failed.value_or(Error(Errc::unreachable,
-                                  std::to_string(got) + " of " + std::to_string(wanted) +
-                                      " replicas confirmed it, so it was given back",
-                                  {.resource = {}, .node = traits_.where, .maybe_held = true}));
+        const auto why = failed.value_or(Error(
+            Errc::unreachable,
+            "the server answers, but " + std::to_string(got) + " of " + std::to_string(wanted) +
+                " replicas confirmed the lock in time, so it was given back; "
+                "see that the replicas run and keep up, or lower "
+                "min-replicas in the store's URL",
+            {.resource = {}, .node = traits_.where, .maybe_held = true}));
         const auto undone = [this, piece, call, reply, why](const Answer& released) {
           end(piece->claim.owner, call);
           auto failure = Answer::failed({why.errc(),

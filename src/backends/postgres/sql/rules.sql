@@ -361,7 +361,10 @@ BEGIN
     INSERT INTO interlock.{table} VALUES (ids[i], 0, -of_priority, fence, by_owner, resources[i],
       substr(modes, i, 1), counts[i], capacities[i], substr(ancestors, i, 1) = '1', at, at + ttl, NULL, own,
       of_identity, of_label, of_host, of_pid, of_tied, kept[i]);
-    IF before.id IS NOT NULL AND before.mode <> substr(modes, i, 1) AND NOT stronger THEN
+    -- Who was woken together with this claim, and asked before it, was told to wait, and may fit, too. And so may
+    -- others of its identity, now that it holds this row.
+    IF (CASE WHEN substr(modes, i, 1) = 'n' THEN was_queued ELSE of_identity <> '' END)
+      OR (before.id IS NOT NULL AND before.mode <> substr(modes, i, 1) AND NOT stronger) THEN
       PERFORM interlock.{kind}_wake_next(ids[i], at);
     END IF;
     answer := answer || ' ' || fence;
@@ -430,7 +433,7 @@ BEGIN
       {queued}
       RETURN 'queued 0 ' || (extract(epoch FROM look) * 1000000)::bigint;
     END IF;
-    IF second.line = 2 AND may_queue AND NOT interlock.{kind}_is_gone(first.home, own)
+    IF second.line = 2 AND second.expires > at AND may_queue AND NOT interlock.{kind}_is_gone(first.home, own)
       AND (second.home = 0 OR NOT interlock.{kind}_is_gone(second.home, own))
       AND NOT EXISTS (SELECT FROM interlock.{table} WHERE owner = by_owner AND id = of_id AND line <> 2) THEN
       UPDATE interlock.{table} SET expires = at + interval '{ticket_ms} ms', home = own, spared = {blocks}

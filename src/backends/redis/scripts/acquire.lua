@@ -92,7 +92,7 @@ local function held_back_by_holders(row)
     return most
   end
   if row.mode == 'n' then
-    if slots_taken(row) + row.slots <= row.capacity then return nil end
+    if slots_taken(row, true) + row.slots <= row.capacity then return nil end
   elseif row.mode == 's' and row.value == '+shared' then
     return nil
   elseif identity ~= '' or instead ~= '' then
@@ -206,7 +206,11 @@ for _, row in ipairs(rows) do
     call('PEXPIRE', row.holders, left)
     call('PEXPIRE', row.ends, left)
   end
-  if mode_before ~= row.mode and not stronger then wake_next(row) end
+  -- Who was woken together with this claim, and asked before it, was told to wait, and may fit, too. And so may others
+  -- of its identity, now that it holds this row.
+  local lets_in = identity ~= ''
+  if row.mode == 'n' then lets_in = row.ticket end
+  if lets_in or mode_before ~= row.mode and not stronger then wake_next(row) end
   answer[#answer + 1] = number
 end
 save_counter()

@@ -15,7 +15,7 @@ end
 for _, row in ipairs(rows) do
   -- Taken away by somebody else: its holder should look.
   local hold = row.hold
-  if hold and hold.home ~= home and hold.home ~= '' then tell(hold.home, owner) end
+  if hold and not by_own_client and hold.home ~= home and hold.home ~= '' then tell(hold.home, owner) end
   if hold or row.entry or released then wake_next(row) end
 end
 if held == #rows then return 1 end

@@ -23,6 +23,7 @@
 -- there when the server's clock was set back, and gets that much from now: its client counts less.
 local call, match, sub = redis.call, string.match, string.sub
 local owner, ttl, text = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local by_own_client = not text  -- the release of a simple claim says no more
 if not text then text = ARGV[2] .. '\ne1:0:0\n0\n\n\n\n\n0\n1' end
 local flags, own_spec, tail, priority, home, identity =
   match(text, '^([^\n]*)\n([^\n]*)(\n([^\n]*)\n([^\n]*)\n([^\n]*).*)$')
@@ -177,11 +178,11 @@ local function tell(channel, about)
   return type(listeners) == 'number' and listeners or 0
 end
 
-local function slots_taken(row)
+local function slots_taken(row, by_others)
   local sum = 0
   for _, member in ipairs(call('ZRANGE', row.ends, 0, -1)) do
     local by, slots = match(member, '^(%x+):(%d+)$')
-    if by ~= owner and by ~= instead then sum = sum + slots end
+    if not by_others or by ~= owner and by ~= instead then sum = sum + slots end
   end
   return sum
 end
