@@ -7,6 +7,7 @@
 #include "interlock/mutex.hpp"
 #include "interlock/rw_lock.hpp"
 #include "interlock/semaphore.hpp"
+#include "no_memory.hpp"
 #include "observe/words.hpp"
 
 namespace torture {
@@ -138,6 +139,7 @@ std::optional<Lease> Hand::acquire_by(const std::string& via, const interlock::A
   const auto result = std::make_shared<std::promise<Attempt>>();
   // A second call would be a second line.
   const interlock::Callback take = [this, op, result](Attempt attempt) {
+    const Exempt me;
     told(op, attempt);
     result->set_value(std::move(attempt));
   };

@@ -10,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -66,6 +67,16 @@ Crew::Crew(const RoundPlan& plan, WorkerPlan first, const Log& log)
   // Commands of killed workers become children of this process.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   members_.resize(static_cast<std::size_t>(plan.processes));
+  const bool has_clock = std::any_of(
+      plan.environment.begin(), plan.environment.end(),
+      [](const std::string& variable) { return variable.starts_with("TORTURE_CLOCK="); });
+  for (std::size_t i = 0; !plan.preload.empty() && !has_clock && i < members_.size(); ++i) {
+    clocks_.push_back(std::make_unique<WallClock>(plan.directory / ("clock-" + std::to_string(i))));
+  }
+  for (std::size_t i = 0; worker_.survives_no_memory && i < members_.size(); ++i) {
+    memory_.push_back(std::make_unique<SharedNumber>(
+        "TORTURE_MEMORY", plan.directory / ("memory-" + std::to_string(i))));
+  }
   for (std::size_t i = 0; i < members_.size(); ++i) start(i);
 }
 
@@ -86,8 +97,16 @@ void Crew::start(std::size_t number) {
   if (::pipe2(input.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe for a worker");
   auto words = worker_.self;
   words.emplace_back("worker");
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    environment.emplace_back(*variable);
+  environment.insert(environment.end(), plan_.environment.begin(), plan_.environment.end());
+  if (!plan_.preload.empty()) environment.push_back("LD_PRELOAD=" + plan_.preload.string());
+  if (!clocks_.empty()) environment.push_back(clocks_[number]->variable());
+  if (!memory_.empty()) environment.push_back(memory_[number]->variable());
   member.pid = spawn({.program = "/proc/self/exe",
                       .words = std::move(words),
+                      .environment = std::move(environment),
                       .input = input[0],
                       .errors = (plan_.directory / "workers.txt").string()});
   ::close(input[0]);
@@ -166,7 +185,13 @@ std::vector<Fault> Crew::faults() {
                               limit_descriptors(member.pid, RLIM_INFINITY);
                           }
                         }});
-  if (worker_.command.empty()) return faults;
+  auto around = clock_faults();
+  for (auto& fault : memory_faults()) around.push_back(std::move(fault));
+  const auto and_around = [&] {
+    std::move(around.begin(), around.end(), std::back_inserter(faults));
+    return std::move(faults);
+  };
+  if (worker_.command.empty()) return and_around();
   const auto begin = [this](int signal, const std::shared_ptr<pid_t>& command) {
     return [this, command, signal](Random& random) {
       const auto all = commands();
@@ -193,7 +218,7 @@ std::vector<Fault> Crew::faults() {
                     .disturbs = false,
                     .begin = begin(SIGSTOP, stopped_command),
                     .heal = [stopped_command] { ::kill(*stopped_command, SIGCONT); }});
-  return faults;
+  return and_around();
 }
 
 std::vector<pid_t> Crew::commands() {

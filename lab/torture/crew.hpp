@@ -3,12 +3,14 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "director.hpp"
 #include "history.hpp"
+#include "wall_clock.hpp"
 #include "worker.hpp"
 
 namespace torture {
@@ -21,7 +23,7 @@ class Crew {
   /// Kills who is left.
   ~Crew();
 
-  /// Killing and stopping workers, commands and their guardians.
+  /// Killing and stopping workers, commands and their guardians; and what goes wrong around a worker.
   std::vector<Fault> faults();
   /// Asks all to end, and waits for it. Those that don't within `patience` are written down as hung, and killed.
   void end(interlock::Duration patience);
@@ -33,6 +35,8 @@ class Crew {
     int life = 0;
     std::string name{};
   };
+  std::vector<Fault> clock_faults();
+  std::vector<Fault> memory_faults();
   void start(std::size_t member);
   void kill(std::size_t member);
   /// Processes of the command that are still there: `interlock run` and guardians, of which `run` was not touched yet.
@@ -43,6 +47,8 @@ class Crew {
   WorkerPlan worker_;
   const Log& log_;
   std::vector<Member> members_;
+  std::vector<std::unique_ptr<WallClock>> clocks_;     ///< of each; none if they can't be set
+  std::vector<std::unique_ptr<SharedNumber>> memory_;  ///< of each, see no_memory.hpp
   std::set<pid_t> touched_;
 };
 

@@ -61,7 +61,7 @@ class Nemesis {
                        {"voids", fault.voids},
                        {"disturbs", fault.disturbs},
                        {"brings_back", fault.brings_back}});
-    active_[step.fault] = {number, now() + step.lasts.count()};
+    active_[step.fault] = {number, now() + std::max(step.lasts, fault.at_least).count()};
     try {
       log_.add("target", {{"n", number}, {"target", fault.begin(random)}});
     } catch (const std::exception& error) {
@@ -224,13 +224,18 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
   worker.shortest_ttl = promise.shortest_ttl;
   worker.across_processes = promise.across_processes;
   worker.long_ttl = promise.long_ttl;
+  worker.survives_no_memory = promise.survives_no_memory && !plan.preload.empty();
   auto crew_plan = plan;
+  crew_plan.environment = topology.environment();
   if (promise.across_processes) {
     worker.command = plan.command;
   } else {
     worker.hands *= plan.processes;
     crew_plan.processes = 1;
   }
+  // Memory is looked at from within its process alone.
+  std::optional<StoreWitness> store_witness;
+  if (promise.across_processes) store_witness.emplace(worker.url, plan.prefix + "witness", log);
   Crew crew(crew_plan, worker, log);
   auto faults = topology.faults();
   // In one round of four the store is well, so that nothing is taken for a consequence of its faults.

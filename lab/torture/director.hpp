@@ -21,6 +21,9 @@ struct RoundPlan {
   std::filesystem::path command{};                       ///< the interlock command
   std::string prefix{};                                  ///< of all names
   std::vector<std::string> self{"torture"};              ///< see WorkerPlan
+  std::filesystem::path preload{};  ///< a library for workers, see preload/; empty: none
+  std::vector<std::string>
+      environment{};  ///< of workers, besides that of this process: "NAME=value"
 };
 
 /// A fault of the round, and when.

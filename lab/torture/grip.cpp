@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "interlock/error.hpp"
+#include "no_memory.hpp"
 
 namespace torture {
 
@@ -22,6 +23,7 @@ Grip::Grip(const Log& log, const interlock::Lease& lease, std::vector<interlock:
   until_ = ticks(lease_.valid_until());
   for (const auto& part : parts_) write(part, about_.asked);
   lost_.emplace(lease_.lost(), [this, on_lost = std::move(on_lost)] {
+    const Exempt me;
     log_.add("lost", {{"lease", about_.id}, {"reason", lease_.lost_reason()}});
     if (on_lost) on_lost();
   });
@@ -110,6 +112,7 @@ void Watch::cancel_all() {
 }
 
 void Watch::run(const std::stop_token& stop) {
+  const Exempt me;
   auto last = now();
   while (!stop.stop_requested()) {
     std::this_thread::sleep_for(kLook);

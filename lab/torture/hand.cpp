@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "interlock/mutex.hpp"
+#include "no_memory.hpp"
 
 namespace torture {
 
@@ -26,6 +27,7 @@ Hand::Hand(Worker& worker, int number)
       prefix_(worker.plan.prefix) {}
 
 void Hand::run() {
+  const Exempt me;
   while (!worker_.ending.stop_requested()) {
     try {
       turn();
@@ -309,6 +311,7 @@ void Hand::give_back(Grip& grip, Lease& lease) {
     const auto done = std::make_shared<Done>();
     const auto op = begin("release", id);
     lease.async_release([this, done, op](interlock::LeaseState state) {
+      const Exempt me;
       told(op, std::string(to_string(state)));
       const std::lock_guard lock(done->mutex);
       done->is = true;

@@ -43,7 +43,7 @@
 //     killed    {worker}  stopped {worker}  continued {worker}
 //     hung      {worker}                                it did not end when it was asked to, and was killed
 //     crashed   {worker, status}                        it ended in another way than it should
-//     stall     {from}                                  the whole machine was so busy that another process was late
+//     stall     {from}                                  another process was late, or the store was to somebody who holds nothing
 //     calm      {}                                      all faults are healed, all workers are asked to end
 //     probe     {r, within, answer, took}               after the calm: somebody asked for r, and was granted within so long, or not
 //     left      {what}                                  after all has ended, the store still shows this. Of a worker: though

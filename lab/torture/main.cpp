@@ -126,6 +126,7 @@ class Session {
     plan.directory = directory;
     plan.command = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "interlock";
     plan.prefix = "torture-";
+    plan.preload = torture::preload_library();
     torture::hold_round(*topology, plan);
     return judge(directory);
   }

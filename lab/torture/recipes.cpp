@@ -13,6 +13,7 @@
 #include "interlock/mutex.hpp"
 #include "interlock/single_flight.hpp"
 #include "interlock/task_queue.hpp"
+#include "no_memory.hpp"
 #include "spawn.hpp"
 
 namespace torture {
@@ -52,6 +53,7 @@ void Hand::lead() {
         {.ttl = ttl,
          .on_gain =
              [this, state, op, resource](interlock::Fence term) {
+               const Exempt me;
                state->lease = op + "#" + std::to_string(++state->terms);
                auto line = held_exclusively(state->lease, op, resource, state->asked);
                line["fence"] = term.value;
@@ -60,6 +62,7 @@ void Hand::lead() {
              },
          .on_loss =
              [this, state, resource](const std::string&) {
+               const Exempt me;
                state->leads = false;
                worker_.log.add("leaves", {{"lease", state->lease}, {"r", resource}});
                state->asked = now();
@@ -111,6 +114,7 @@ void Hand::fly() {
   const auto key = "flight" + std::to_string(below(2));
   const auto file = worker_.plan.directory / key;
   const interlock::Cache cache{.get = [&](const std::string&) -> std::optional<std::string> {
+                                 const Exempt me;
                                  std::ifstream in(file);
                                  std::stringstream text;
                                  if (!in || !(text << in.rdbuf())) return std::nullopt;
@@ -118,6 +122,7 @@ void Hand::fly() {
                                },
                                .put =
                                    [&](const std::string&, const std::string& value) {
+                                     const Exempt me;
                                      const auto draft = file.string() + "." + std::to_string(now());
                                      std::ofstream(draft) << value;
                                      fs::rename(draft, file);
@@ -128,6 +133,7 @@ void Hand::fly() {
   const auto resource = prefix_ + "single-flight:" + key;
   // While its stop token does not fire, the generator may rely on being the only one.
   const auto generate = [&](const std::string&, const std::stop_token& stop) -> std::string {
+    const Exempt me;
     const auto lease = op + "#" + std::to_string(++runs);
     if (!stop.stop_requested())
       worker_.log.add("holds", held_exclusively(lease, op, resource, asked));
@@ -157,6 +163,8 @@ void Hand::fly() {
     // A worker that ends cancels it.
     if (worker_.ending.stop_requested()) worker_.log.add("cancel", {{"op", op}});
     told(op, error);
+  } catch (const std::bad_alloc&) {
+    told(op, "no memory");
   }
 }
 

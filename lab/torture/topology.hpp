@@ -1,6 +1,7 @@
 // A store as a round of torture meets it: real servers, an address, and what can go wrong with them.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <random>
@@ -29,6 +30,8 @@ struct Fault {
   /// Gives what was chosen, for the report: "node 2".
   std::function<std::string(Random&)> begin{};
   std::function<void()> heal{};
+  /// It lasts for so long at least, whatever the schedule says: for what takes many tries to show.
+  interlock::Duration at_least{};
 };
 
 /// What the documents of the store promise.
@@ -41,6 +44,8 @@ struct Promise {
   bool queues = true;            ///< waiters are served in order of coming
   bool detaches = true;          ///< a lease can outlive its client
   bool timeout = true;           ///< its URL takes timeout=
+  /// An allocation that fails ends no process. Asked of workers that are this program itself.
+  bool survives_no_memory = false;
   /// A lock that is left for so long changes none of these promises to others.
   interlock::Duration long_ttl = std::chrono::minutes(10);
 };
@@ -59,6 +64,8 @@ class Topology {
   [[nodiscard]] virtual std::vector<Fault> faults() = 0;
   /// What this machine does not permit, for the report: "a full disk: only root may mount one".
   [[nodiscard]] virtual std::vector<std::string> left_out() const { return {}; }
+  /// What workers are to have in their environment, as "NAME=value".
+  [[nodiscard]] virtual std::vector<std::string> environment() const { return {}; }
   /// For an administrator's look after the round, around all proxies. The address that workers use, unless told otherwise.
   [[nodiscard]] virtual std::string direct_url() const { return url(); }
 };
@@ -71,6 +78,10 @@ struct TopologyKind {
 /// "file", "redis", "redis-tls", "sentinel", "cluster", "redlock", "redlock5", "postgres", "postgres-lease", "pgbouncer",
 /// "standby", "etcd", "etcd3", "memory", "chaos". Without the stores that were left out of the build.
 const std::vector<TopologyKind>& topologies();
+
+/// What is preloaded into workers so that their wall clocks can be set and their name servers fall silent. Empty where
+/// that can't be, with sanitizers.
+std::filesystem::path preload_library();
 
 /// What workers connect with: interlock::connect, which also knows the URL of the chaos topology.
 interlock::Client connect(const std::string& url, interlock::ClientOptions options = {});

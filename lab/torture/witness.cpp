@@ -6,8 +6,11 @@
 
 #include <array>
 #include <chrono>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
+#include "interlock/client.hpp"
 #include "spawn.hpp"
 
 namespace torture {
@@ -50,6 +53,27 @@ void Witness::run(const std::stop_token& stop) {
     char byte = '.';
     if (::write(asks_, &byte, 1) != 1 || ::read(hears_, &byte, 1) != 1) return;
     if (::pwrite(file_, &byte, 1, 0) == 1) (void)::fdatasync(file_);
+    std::this_thread::sleep_for(kPause);
+    if (now() - from > kLate) log_.add("stall", {{"from", from}});
+  }
+}
+
+StoreWitness::StoreWitness(std::string url, std::string name, const Log& log)
+    : url_(std::move(url)),
+      name_(std::move(name)),
+      log_(log),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+void StoreWitness::run(const std::stop_token& stop) const {
+  std::optional<interlock::Client> client;
+  while (!stop.stop_requested()) {
+    const auto from = now();
+    try {
+      if (!client) client = interlock::connect(url_);
+      (void)client->inspect({.resources = {name_}});
+    } catch (const interlock::Error&) {
+      // Late or refused: how long it took is what counts.
+    }
     std::this_thread::sleep_for(kPause);
     if (now() - from > kLate) log_.add("stall", {{"from", from}});
   }

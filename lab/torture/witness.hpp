@@ -1,16 +1,18 @@
-// Says when the machine is so busy that a server may be late through no fault of its own. Again and again another process
-// is asked to answer, and a file is brought to the disk; if that takes long, it is a stall of the whole machine.
+// Says when workers had to wait through no fault of their own, so that nothing is blamed for it.
 #pragma once
 
 #include <sys/types.h>
 
 #include <filesystem>
+#include <string>
 #include <thread>
 
 #include "history.hpp"
 
 namespace torture {
 
+/// Of the machine: again and again another process is asked to answer, and a file is brought to the disk. If that takes
+/// long, it is a stall of the whole machine.
 class Witness {
  public:
   /// The file is in the directory.
@@ -27,6 +29,21 @@ class Witness {
   int hears_ = -1;
   int file_ = -1;
   pid_t echo_ = 0;
+  std::jthread thread_;
+};
+
+/// Of the store: again and again somebody who holds nothing looks at a name, by the address that workers use. A lease whose
+/// store did not answer in time may be lost; if the store is slow by a fault of ours, the benchmarks have to find it.
+class StoreWitness {
+ public:
+  StoreWitness(std::string url, std::string name, const Log& log);
+
+ private:
+  void run(const std::stop_token& stop) const;
+
+  std::string url_;
+  std::string name_;
+  const Log& log_;
   std::jthread thread_;
 };
 

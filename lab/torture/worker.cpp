@@ -15,6 +15,7 @@
 
 #include "hand.hpp"
 #include "interlock/mutex.hpp"
+#include "no_memory.hpp"
 
 namespace torture {
 
@@ -122,6 +123,7 @@ Worker::Worker(WorkerPlan its, const Opener& open)
 std::string Worker::next_op() { return plan.name + "/" + std::to_string(++ops); }
 
 int run_worker(const Opener& open) {
+  const Exempt me;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::string line;
   std::getline(std::cin, line);

@@ -28,7 +28,8 @@ struct WorkerPlan {
   std::vector<std::string> self{"torture"};
   interlock::Duration shortest_ttl{};
   bool across_processes = true;
-  interlock::Duration long_ttl{};  ///< of the names that begin with kLongNames
+  interlock::Duration long_ttl{};   ///< of the names that begin with kLongNames
+  bool survives_no_memory = false;  ///< for those who start it
 };
 void to_json(Json& json, const WorkerPlan& plan);
 void from_json(const Json& json, WorkerPlan& plan);

@@ -94,7 +94,7 @@ class Judge {
   [[nodiscard]] bool may_fail_with(const Call& call) const {
     if (call.errc == "forked") return call.verb == "fork";
     // A lease is lost for a reason: that is another check's.
-    if (call.errc == "lost") return !call.acquires();
+    if (call.errc == "lost") return !call.acquires() || broken_meanwhile(call);
     if (call.errc == "unsupported") {
       return !call.acquires() || std::any_of(call.parts.begin(), call.parts.end(),
                                              [](auto& part) { return part.mode == Mode::slots; });
@@ -102,6 +102,16 @@ class Judge {
     // A circle needs a lease of the one who waits.
     if (call.errc == "deadlock") return holds_something(call);
     return false;
+  }
+
+  /// What a call was granted may have been broken before the call knew of it.
+  [[nodiscard]] bool broken_meanwhile(const Call& call) const {
+    const auto breaks = index_.of_kind("breaks");
+    return std::any_of(breaks.begin(), breaks.end(), [&](const Event* event) {
+      return event->t >= call.from() && event->t <= call.to() &&
+             std::any_of(call.parts.begin(), call.parts.end(),
+                         [&](const Part& part) { return part.r == text(*event, "r"); });
+    });
   }
 
   [[nodiscard]] bool holds_something(const Call& call) const {
@@ -119,6 +129,8 @@ class Judge {
     if (index_.brought_back(call.to())) return;
     const bool by_limit = call.answer == "timed_out" || call.verb == "upgrade_for";
     if (by_limit && call.limit && *call.limit < index_.tolerances().fair_chance) return;
+    // An upgrade settles first what an earlier call has left in doubt, which may take all of its limit.
+    if (call.verb == "upgrade_for" && index_.disturbed(call.from(), call.to()) != nullptr) return;
     if (presences_.rival(call, call.from(), call.to()) != nullptr) return;
     // An upgrade of a lease that is lost is refused as well.
     if (!call.acquires()) {

@@ -294,6 +294,14 @@ const Event* Index::disturbed(std::int64_t from, std::int64_t to) const {
         fault.voids ? std::max(tolerances_.grace, recovers_within_) : tolerances_.grace;
     if (fault.disturbs && overlap(fault, from - grace, to)) return fault.event;
   }
+  // A machine or a store that stood still is a fault that nobody ordered: servers fail over, connections are given up.
+  const auto machine = lives_.find("");
+  if (machine == lives_.end()) return nullptr;
+  for (const auto& stall : machine->second.stalls) {
+    if (stall.to - stall.from >= tolerances_.standstill &&
+        overlap(stall, from - tolerances_.grace, to))
+      return stall.event;
+  }
   return nullptr;
 }
 

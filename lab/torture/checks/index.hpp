@@ -30,7 +30,8 @@ struct Tolerances {
   std::int64_t order_asked = 200 * kMillisecond;  ///< asked so much earlier: surely first in line
   std::int64_t order_granted = 250 * kMillisecond;
   std::int64_t long_stall =
-      1 * kSecond;                 ///< a process that did not run for so long may miss answers
+      1 * kSecond;  ///< a process that did not run for so long may miss answers
+  std::int64_t standstill = 400 * kMillisecond;  ///< of the whole machine: as bad as a fault
   std::int64_t more_threads = 20;  ///< what callbacks of a client run on, at most, and a few more
   std::int64_t more_descriptors = 8;
   std::int64_t more_memory = 32 << 20;

@@ -142,6 +142,9 @@ func collect(events []event) *History {
 			if line.Owner != "" && broken[line.Owner] {
 				continue // told when it had been evicted
 			}
+			if line.Until < line.T {
+				continue // told when its time was over: it was held before, and nobody believed it
+			}
 			its := &grant{lease: fmt.Sprintf("%s#%d", line.Lease, len(history.grants)), resource: line.R, owner: line.Owner,
 				writer: line.writer, hand: ask.Hand, asked: line.Asked, told: line.T, end: later(line.Until, line.T)}
 			history.grants = append(history.grants, its)

@@ -1,11 +1,6 @@
 // The wall clock of a server, to be set while it runs.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <stdexcept>
@@ -14,6 +9,7 @@
 
 #include "conformance/temporary_directory.hpp"
 #include "torture/topologies/member.hpp"
+#include "torture/wall_clock.hpp"
 
 namespace torture {
 
@@ -23,50 +19,39 @@ class ServerClock {
   ServerClock() {
     // PostgreSQL runs as a user of its own.
     std::filesystem::permissions(directory_.path(), std::filesystem::perms(0755));
-    const int fd = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    auto* where = MAP_FAILED;
-    if (fd >= 0 && ::ftruncate(fd, sizeof(Ahead)) == 0)
-      where = ::mmap(nullptr, sizeof(Ahead), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    ::close(fd);
-    if (where == MAP_FAILED) throw std::runtime_error("can't map " + file_.string());
-    ahead_ = static_cast<Ahead*>(where);
   }
-  ServerClock(const ServerClock&) = delete;
-  ServerClock& operator=(const ServerClock&) = delete;
-  ~ServerClock() { ::munmap(ahead_, sizeof(Ahead)); }
 
   [[nodiscard]] std::vector<std::string> words() const {
-    return {"env", "LD_PRELOAD=" TORTURE_CLOCK_LIBRARY, "TORTURE_CLOCK=" + file_.string()};
+    return {"env", "LD_PRELOAD=" TORTURE_PRELOAD, clock_.variable()};
   }
+  /// In their environment.
+  [[nodiscard]] std::string variable() const { return clock_.variable(); }
   /// So much ahead of the right time, in seconds, from now on.
   void set(std::int64_t ahead) {
-    const auto before = ahead_->exchange(ahead);
+    const auto before = clock_.set(ahead);
     if (before > ahead)
       caught_up_ = interlock::BootClock::now() + std::chrono::seconds(before - ahead + 1);
   }
   /// Throws if the clock is behind fences that the server may have given: then they are not to be forgotten, since the
   /// store's promise allows them to go back.
   void check_fences_may_be_forgotten() const {
-    if (ahead_->load() != 0 || interlock::BootClock::now() < caught_up_)
+    if (clock_.value() != 0 || interlock::BootClock::now() < caught_up_)
       throw std::runtime_error("the server's clock was set, and fences may be ahead of it");
   }
 
  private:
-  using Ahead = std::atomic<std::int64_t>;
-
   interlock::TemporaryDirectory directory_;
-  std::filesystem::path file_ = directory_.path() / "clock";
-  Ahead* ahead_ = nullptr;
+  WallClock clock_{directory_.path() / "clock"};
   interlock::TimePoint caught_up_{};
 };
 
 /// Set forward and back again, or back and forward again: either way it steps forward once, which ends leases
-/// early. `voids`: this one clock decides.
-inline std::vector<Fault> clock_faults(ServerClock& clock, bool voids) {
+/// early. `nature.voids`: this one clock decides.
+inline std::vector<Fault> clock_faults(ServerClock& clock, const Nature& nature) {
   constexpr std::int64_t kMost = 15;
   const auto step = [&](std::string name, std::int64_t by) {
     return of_all(
-        {.name = std::move(name), .voids = voids},
+        {.name = std::move(name), .voids = nature.voids, .disturbs = nature.disturbs},
         [&clock, by](Random& random) {
           clock.set(by * (1 + static_cast<std::int64_t>(random() % kMost)));
         },

@@ -3,7 +3,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "torture/topologies/etcd_member.hpp"
+#include "torture/topologies/etcd_replacement.hpp"
 #include "torture/topologies/kinds.hpp"
 #include "torture/topologies/network.hpp"
 #include "torture/topologies/proxies.hpp"
@@ -37,6 +37,7 @@ class ThreeEtcds final : public Topology {
         passages_.push_back(std::make_unique<Passage>(name, server.port()));
       }
     }
+    replacement_ = std::make_unique<EtcdReplacement>(members());
   }
 
   [[nodiscard]] std::string url() const override {
@@ -47,13 +48,12 @@ class ThreeEtcds final : public Topology {
   [[nodiscard]] Promise promise() const override { return etcd_promise(); }
   [[nodiscard]] std::vector<std::string> left_out() const override {
     if (network_) return {};
-    return {"partitions: only root may make network namespaces, with unshare, nsenter and ip"};
+    return {Network::kNotPermitted};
   }
 
   std::vector<Fault> faults() override {
-    EtcdMembers members;
+    const auto members = this->members();
     Passages passages;
-    for (const auto& member : members_) members.push_back(member.get());
     for (const auto& passage : passages_) passages.push_back(passage.get());
     const Members all(members.begin(), members.end());
 
@@ -77,13 +77,28 @@ class ThreeEtcds final : public Topology {
                     for (auto* member : all) member->bring_back();
                     for (const auto* member : all) member->wait();
                   })});
-    if (network_) append(list, partitions(members));
+    if (network_) append(list, partitions(all));
     append(list, passage_faults(passages));
     list.push_back(busy_processors());
+    // One of them is the leader, see above.
+    list.push_back(flapping(all, {.voids = true}));
+    list.push_back(one_of<EtcdMember>(
+        {.name = "a member replaced"}, members,
+        [this](EtcdMember& member, Random&) {
+          for (const auto& each : members_) each->check_answers();
+          if (&leader() == &member) move(member);
+          replacement_->remove(member);
+        },
+        [this](EtcdMember&) { replacement_->add_again(); }));
     return list;
   }
 
  private:
+  [[nodiscard]] EtcdMembers members() const {
+    EtcdMembers list;
+    for (const auto& member : members_) list.push_back(member.get());
+    return list;
+  }
   static std::string field(const EtcdMember& member, const std::string& name) {
     const auto text = member.tell({"endpoint", "status", "-w", "fields"});
     const auto key = "\"" + name + "\" : ";
@@ -119,38 +134,22 @@ class ThreeEtcds final : public Topology {
         std::move(heal));
   }
 
-  /// Packets of one member get lost, those from it, those to it, or both.
-  std::vector<Fault> partitions(const EtcdMembers& members) {
-    const auto place = [members](const EtcdMember& member) {
-      return static_cast<int>(std::find(members.begin(), members.end(), &member) - members.begin());
-    };
-    const auto change = [this, place](const EtcdMember& member, bool lose, bool from, bool to) {
-      const int own = place(member);
-      for (int other = 0; other <= kClients; ++other) {
-        if (other == own) continue;
-        if (from) lose ? network_->lose(own, other) : network_->pass(own, other);
-        if (to) lose ? network_->lose(other, own) : network_->pass(other, own);
-      }
-    };
-    const auto partition = [&](std::string name, bool from, bool to) {
-      return one_of<EtcdMember>(
-          {.name = std::move(name)}, members,
-          [=](EtcdMember& member, Random&) { change(member, true, from, to); },
-          [=](EtcdMember& member) { change(member, false, from, to); });
-    };
-    return {partition("a member in a partition", true, true),
-            partition("a member not heard", true, false),
-            partition("a member does not hear", false, true),
-            on_leader(
-                {.name = "leader in a partition"},
-                [=](EtcdMember& leader) { change(leader, true, true, true); },
-                [=](EtcdMember& leader) { change(leader, false, true, true); })};
+  std::vector<Fault> partitions(const Members& members) {
+    using Way = Partitions::Way;
+    const Partitions partitions(*network_, members);
+    auto list = partitions.faults("member");
+    list.push_back(on_leader(
+        {.name = "leader in a partition"},
+        [=](EtcdMember& leader) { partitions.begin(leader, Way::both); },
+        [=](EtcdMember& leader) { partitions.heal(leader, Way::both); }));
+    return list;
   }
 
   std::unique_ptr<Network> network_;
   std::unique_ptr<EtcdCluster> cluster_;
   std::vector<std::unique_ptr<EtcdMember>> members_;
   std::vector<std::unique_ptr<Passage>> passages_;
+  std::unique_ptr<EtcdReplacement> replacement_;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ class OneEtcd final : public Topology {
     auto list = etcd_faults({&member_});
     append(list, passage_faults({&passage_}));
     list.push_back(busy_processors());
+    list.push_back(flapping({&member_}));
     return list;
   }
 

@@ -12,6 +12,7 @@
 
 #include "conformance/temporary_directory.hpp"
 #include "eventually.hpp"
+#include "torture/topologies/clock.hpp"
 #include "torture/topologies/kinds.hpp"
 #include "torture/topologies/last_will.hpp"
 #include "torture/topologies/member.hpp"
@@ -72,6 +73,9 @@ class FileTopology final : public Topology {
   [[nodiscard]] Promise promise() const override {
     return {.shortest_ttl = std::chrono::milliseconds(100), .timeout = false};
   }
+  [[nodiscard]] std::vector<std::string> environment() const override {
+    return {clock_.variable()};
+  }
   [[nodiscard]] std::vector<std::string> left_out() const override {
     if (disk_.own()) return {};
     return {"disk full, no inodes left, disk read-only: only root may mount a file system"};
@@ -92,8 +96,8 @@ class FileTopology final : public Topology {
     list.push_back(of_all(
         {.name = "directory without rights"}, [this](Random&) { ::chmod(locks().c_str(), 0500); },
         [this] { ::chmod(locks().c_str(), 0700); }));
-    list.push_back(
-        of_all({.name = "directory deleted", .voids = true}, [this](Random&) { remove_all(); }));
+    append(list, unless_fences_go_back(clock_, {of_all({.name = "directory deleted", .voids = true},
+                                                       [this](Random&) { remove_all(); })}));
     list.push_back(of_all(
         {.name = "umask", .disturbs = false},
         [this](Random& random) { umask_ = ::umask(random() % 2 == 0 ? 0 : 0277); },
@@ -102,6 +106,7 @@ class FileTopology final : public Topology {
         {.name = "lock file held by a stranger"}, [this](Random& random) { hold_one(random); },
         [this] { let_go(); }));
     list.push_back(busy_processors());
+    append(list, clock_faults(clock_, {.disturbs = false}));
     return list;
   }
 
@@ -139,6 +144,7 @@ class FileTopology final : public Topology {
   }
 
   Disk disk_;
+  ServerClock clock_;  ///< of the workers, all of them
   mode_t umask_ = 0;
   int held_ = -1;
 };

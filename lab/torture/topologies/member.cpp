@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <list>
 #include <stdexcept>
@@ -12,28 +13,33 @@
 namespace torture {
 
 void Member::take_down() {
+  const std::lock_guard lock(mutex_);
   if (down_++ != 0) return;
   if (frozen_ > 0) handling_.signal(SIGCONT);
   handling_.kill();
 }
 
 void Member::bring_back() {
+  const std::lock_guard lock(mutex_);
   if (--down_ == 0) handling_.start();
 }
 
 void Member::wait() const {
-  if (is_up() && frozen_ == 0) handling_.wait();
+  if (answers()) handling_.wait();
 }
 
 void Member::freeze() {
+  const std::lock_guard lock(mutex_);
   if (frozen_++ == 0 && is_up()) handling_.signal(SIGSTOP);
 }
 
 void Member::thaw() {
+  const std::lock_guard lock(mutex_);
   if (--frozen_ == 0 && is_up()) handling_.signal(SIGCONT);
 }
 
 void Member::awake(const std::function<void()>& what) const {
+  const std::lock_guard lock(mutex_);
   if (!is_up()) return;
   if (frozen_ > 0) handling_.signal(SIGCONT);
   what();
@@ -53,18 +59,26 @@ void Member::restart(const std::function<void()>& between) {
   wait();
 }
 
-Fault of_all(Nature nature, std::function<void(Random&)> begin, std::function<void()> heal) {
-  if (!heal) heal = [] {};
+Fault fault_of(Nature nature, std::function<std::string(Random&)> begin,
+               std::function<void()> heal) {
   return {.name = std::move(nature.name),
           .voids = nature.voids,
           .disturbs = nature.disturbs,
           .brings_back = nature.brings_back,
-          .begin =
-              [begin = std::move(begin)](Random& random) {
-                begin(random);
-                return std::string();
-              },
-          .heal = std::move(heal)};
+          .begin = std::move(begin),
+          .heal = std::move(heal),
+          .at_least = nature.at_least};
+}
+
+Fault of_all(Nature nature, std::function<void(Random&)> begin, std::function<void()> heal) {
+  if (!heal) heal = [] {};
+  return fault_of(
+      std::move(nature),
+      [begin = std::move(begin)](Random& random) {
+        begin(random);
+        return std::string();
+      },
+      std::move(heal));
 }
 
 Fault killed(Nature nature, const Members& members) {
@@ -78,27 +92,24 @@ Fault killed(Nature nature, const Members& members) {
 
 Fault killed_but(Nature nature, const Members& members, std::size_t left) {
   auto chosen = std::make_shared<Members>();
-  return {.name = std::move(nature.name),
-          .voids = nature.voids,
-          .disturbs = nature.disturbs,
-          .begin =
-              [members, left, chosen](Random& random) {
-                *chosen = members;
-                std::shuffle(chosen->begin(), chosen->end(), random);
-                chosen->resize(chosen->size() - left);
-                std::string names;
-                for (auto* member : *chosen) {
-                  member->take_down();
-                  names += (names.empty() ? "" : ", ") + member->name();
-                }
-                return names;
-              },
-          .heal =
-              [chosen] {
-                for (auto* member : *chosen) member->bring_back();
-                for (const auto* member : *chosen) member->wait();
-                chosen->clear();
-              }};
+  return fault_of(
+      std::move(nature),
+      [members, left, chosen](Random& random) {
+        *chosen = members;
+        std::shuffle(chosen->begin(), chosen->end(), random);
+        chosen->resize(chosen->size() - left);
+        std::string names;
+        for (auto* member : *chosen) {
+          member->take_down();
+          names += (names.empty() ? "" : ", ") + member->name();
+        }
+        return names;
+      },
+      [chosen] {
+        for (auto* member : *chosen) member->bring_back();
+        for (const auto* member : *chosen) member->wait();
+        chosen->clear();
+      });
 }
 
 Fault frozen(Nature nature, const Members& members) {
@@ -131,11 +142,46 @@ void Healing::begin(std::function<void()> what) {
   });
 }
 
-Fault busy_processors(bool voids) {
+namespace {
+
+void stop_and_go(Member& member, Random random, const std::stop_token& stop) {
+  using std::chrono::milliseconds;
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  const auto pause = [&](std::int64_t least, std::int64_t most) {
+    const milliseconds time(std::uniform_int_distribution<std::int64_t>(least, most)(random));
+    never.wait_for(lock, stop, time, [] { return false; });
+  };
+  while (!stop.stop_requested()) {
+    member.freeze();
+    pause(300, 1500);
+    member.thaw();
+    pause(50, 300);
+  }
+}
+
+}  // namespace
+
+Fault flapping(const Members& members, Nature nature) {
+  nature.name = "stops and goes on, over and over";
+  auto thread = std::make_shared<std::jthread>();
+  return one_of<Member>(
+      std::move(nature), members,
+      [thread](Member& member, Random& random) {
+        *thread = std::jthread([&member, random = Random(random())](const std::stop_token& stop) {
+          stop_and_go(member, random, stop);
+        });
+      },
+      [thread](Member&) { *thread = {}; });
+}
+
+Fault busy_processors(Nature nature) {
+  nature.name = "busy processors";
   using interlock::servers::Process;
   auto busy = std::make_shared<std::list<Process>>();
   return of_all(
-      {.name = "busy processors", .voids = voids},
+      std::move(nature),
       [busy](Random&) {
         const auto processors = std::max(1U, std::thread::hardware_concurrency());
         for (unsigned i = 0; i <= std::min(processors, 16U); ++i)
@@ -143,10 +189,6 @@ Fault busy_processors(bool voids) {
                              "/dev/null");
       },
       [busy] { busy->clear(); });
-}
-
-void append(std::vector<Fault>& to, std::vector<Fault> more) {
-  std::move(more.begin(), more.end(), std::back_inserter(to));
 }
 
 }  // namespace torture

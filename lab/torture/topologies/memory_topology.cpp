@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "conformance/temporary_directory.hpp"
 #include "interlock/stores.hpp"
@@ -17,9 +18,12 @@ namespace {
 
 constexpr auto kMemory = "memory:torture";
 
+// On a busy machine a thread waits for a processor for longer than a shorter lease lasts, and nobody else notices.
 Promise in_one_process() {
-  return {
-      .shortest_ttl = std::chrono::milliseconds(50), .across_processes = false, .timeout = false};
+  return {.shortest_ttl = std::chrono::milliseconds(250),
+          .across_processes = false,
+          .timeout = false,
+          .survives_no_memory = true};
 }
 
 class MemoryTopology final : public Topology {
@@ -91,6 +95,9 @@ class Steered final : public interlock::Backend {
 
  private:
   void follow() {
+    if (seen_ == knobs_->changes) return;
+    // Two threads that follow two changes must not end with the settings of the first one.
+    const std::lock_guard lock(mutex_);
     const auto changes = knobs_->changes.load();
     if (seen_.exchange(changes) == changes) return;
     chaos_->set({.seed = knobs_->seed + changes,
@@ -106,6 +113,7 @@ class Steered final : public interlock::Backend {
 
   Knobs knobs_;
   std::unique_ptr<interlock::Chaos> chaos_;
+  std::mutex mutex_;
   std::atomic<std::uint64_t> seen_ = 0;
 };
 
@@ -141,7 +149,7 @@ class ChaosTopology final : public Topology {
  private:
   static Fault both(std::string name, const Fault& one, const Fault& other) {
     return of_all(
-        {.name = std::move(name)},
+        {.name = std::move(name), .at_least = std::chrono::seconds(4)},
         [one, other](Random& random) {
           one.begin(random);
           other.begin(random);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -114,6 +115,37 @@ void Network::command(const Process& where, std::vector<std::string> words) cons
   if (interlock::servers::run(inside(where, std::move(words)), output) == 0) return;
   std::ifstream file(output);
   throw std::runtime_error(text + ": " + std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+template <class Change>
+void Partitions::each(const Member& member, Way way, Change change) const {
+  const auto found = std::find(members_.begin(), members_.end(), &member);
+  const auto own = static_cast<int>(found - members_.begin());
+  for (int other = 0; other <= static_cast<int>(members_.size()); ++other) {
+    if (other == own) continue;
+    if (way != Way::to) change(own, other);
+    if (way != Way::from) change(other, own);
+  }
+}
+
+void Partitions::begin(const Member& member, Way way) const {
+  each(member, way, [this](int from, int to) { network_->lose(from, to); });
+}
+
+void Partitions::heal(const Member& member, Way way) const {
+  each(member, way, [this](int from, int to) { network_->pass(from, to); });
+}
+
+std::vector<Fault> Partitions::faults(const std::string& what) const {
+  const auto fault = [this](std::string name, Way way) {
+    return one_of<Member>(
+        {.name = std::move(name)}, members_,
+        [partitions = *this, way](Member& member, Random&) { partitions.begin(member, way); },
+        [partitions = *this, way](Member& member) { partitions.heal(member, way); });
+  };
+  return {fault("a " + what + " in a partition", Way::both),
+          fault("a " + what + " not heard", Way::from),
+          fault("a " + what + " does not hear", Way::to)};
 }
 
 }  // namespace torture

@@ -10,6 +10,7 @@
 
 #include "conformance/temporary_directory.hpp"
 #include "servers/process.hpp"
+#include "torture/topologies/member.hpp"
 
 namespace torture {
 
@@ -18,6 +19,9 @@ class Network {
   /// Throws std::runtime_error if this machine does not permit it.
   explicit Network(int places);
   [[nodiscard]] static bool permitted();
+  /// What is left out then.
+  static constexpr auto kNotPermitted =
+      "partitions: only root may make network namespaces, with unshare, nsenter and ip";
 
   [[nodiscard]] std::string address(int place) const;
   /// What runs a program there.
@@ -42,6 +46,27 @@ class Network {
   std::unique_ptr<Process> router_;
   std::vector<std::unique_ptr<Process>> places_;
   std::map<std::pair<int, int>, int> losses_;
+};
+
+/// Members of a network, each at the place of its number, that can't be reached. The last place is that of the clients.
+class Partitions {
+ public:
+  Partitions(Network& network, Members members)
+      : network_(&network), members_(std::move(members)) {}
+
+  /// What it says gets lost, what it is told, or both.
+  enum class Way { from, to, both };
+  void begin(const Member& member, Way way) const;
+  void heal(const Member& member, Way way) const;
+  /// `what` they are: "member".
+  [[nodiscard]] std::vector<Fault> faults(const std::string& what) const;
+
+ private:
+  template <class Change>
+  void each(const Member& member, Way way, Change change) const;
+
+  Network* network_;
+  Members members_;
 };
 
 }  // namespace torture

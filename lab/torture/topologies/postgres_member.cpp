@@ -70,8 +70,10 @@ std::vector<Fault> postgres_faults(PostgresMember& member, bool sessions) {
   const auto stopped_by = [&](std::string name, int signal) {
     return of_all({.name = std::move(name), .voids = sessions}, [&member, signal](Random&) {
       member.check_answers();
-      member.server().stop(signal);
-      member.server().start();
+      member.awake([&] {
+        member.server().stop(signal);
+        member.server().start();
+      });
     });
   };
   auto locks = std::make_shared<Hoard>();

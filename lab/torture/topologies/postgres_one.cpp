@@ -20,6 +20,7 @@ class Advisory final : public Topology {
     auto list = postgres_faults(member_, true);
     append(list, passage_faults({&passage_}, {.cuts = true}));
     list.push_back(busy_processors());
+    list.push_back(flapping({&member_}));
     return list;
   }
 
@@ -37,9 +38,10 @@ class Leases final : public Topology {
   [[nodiscard]] std::string direct_url() const override { return server_.url() + "?mode=lease"; }
   std::vector<Fault> faults() override {
     auto list = postgres_faults(member_, false);
-    append(list, clock_faults(clock_, true));
+    append(list, clock_faults(clock_, {.voids = true}));
     append(list, passage_faults({&passage_}));
     list.push_back(busy_processors());
+    list.push_back(flapping({&member_}));
     return list;
   }
 
@@ -63,6 +65,7 @@ class Pooled final : public Topology {
     list.push_back(frozen({.name = "PgBouncer stopped"}, {&pool_}));
     append(list, passage_faults({&passage_, &direct_}));
     list.push_back(busy_processors());
+    list.push_back(flapping({&member_, &pool_}));
     return list;
   }
 

@@ -30,6 +30,7 @@ class Standby final : public Topology {
     append(list, session_faults([this]() -> PostgresMember& { return *primary_; }, false));
     append(list, passage_faults({&first_passage_, &second_passage_}));
     list.push_back(busy_processors());
+    list.push_back(flapping(both));
     return list;
   }
 
@@ -46,10 +47,10 @@ class Standby final : public Topology {
     standby_->check_answers();
     if (primary_->ask("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") != "1")
       throw std::runtime_error("the standby does not follow");
-    primary_->server().stop();
+    primary_->awake([this] { primary_->server().stop(); });
     std::swap(primary_, standby_);
     primary_->ask("SELECT pg_promote()");
-    standby_->server().follow(primary_->server());
+    standby_->awake([this] { standby_->server().follow(primary_->server()); });
   }
 
   PostgresServer first_{settings()};

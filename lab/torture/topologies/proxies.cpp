@@ -54,26 +54,41 @@ Fault stall(Nature nature, const Passages& passages, const std::vector<Proxy::Wa
 
 std::vector<Fault> passage_faults(const Passages& passages, PassageVoids voids) {
   using Weather = Proxy::Weather;
-  const bool cuts_void = voids.cuts || voids.delays;
-  return {
-      weather({.name = "messages delayed", .voids = voids.delays}, passages, &Weather::delay, 0.3),
-      weather({.name = "connections cut at any byte", .voids = cuts_void}, passages, &Weather::cut,
-              0.02),
-      weather({.name = "replies lost", .voids = cuts_void}, passages, &Weather::lose_reply, 0.01),
-      weather({.name = "requests delivered late", .voids = cuts_void}, passages, &Weather::late,
-              0.06),
-      weather({.name = "requests delivered twice",
-               .voids = cuts_void,
-               .brings_back = voids.copies_bring_back},
-              passages, &Weather::twice, 0.02),
-      stall({.name = "requests held up", .voids = voids.delays}, passages, {Proxy::to_server}),
-      stall({.name = "replies held up", .voids = voids.delays}, passages, {Proxy::to_client}),
-      stall({.name = "cut off", .voids = voids.delays}, passages,
-            {Proxy::to_server, Proxy::to_client}),
-      one_of<Passage>(
-          {.name = "connections cut", .voids = cuts_void}, passages,
-          [](Passage& passage, Random&) { passage.cut(); }, [](Passage&) {}),
+  const auto delaying = [=](std::string name) {
+    return voids.delays ? may_fail_over(std::move(name)) : Nature{.name = std::move(name)};
   };
+  const auto cutting = [=](std::string name) {
+    auto nature = delaying(std::move(name));
+    nature.voids = nature.voids || voids.cuts;
+    return nature;
+  };
+  auto late = cutting("requests delivered late");
+  late.at_least = std::chrono::seconds(3);
+  auto twice = cutting("requests delivered twice");
+  twice.brings_back = twice.brings_back || voids.copies_bring_back;
+  return {
+      weather(delaying("messages delayed"), passages, &Weather::delay, 0.3),
+      weather(cutting("connections cut at any byte"), passages, &Weather::cut, 0.02),
+      weather(cutting("replies lost"), passages, &Weather::lose_reply, 0.01),
+      weather(std::move(late), passages, &Weather::late, 0.06),
+      weather(std::move(twice), passages, &Weather::twice, 0.02),
+      stall(delaying("requests held up"), passages, {Proxy::to_server}),
+      stall(delaying("replies held up"), passages, {Proxy::to_client}),
+      stall(delaying("cut off"), passages, {Proxy::to_server, Proxy::to_client}),
+      one_of<Passage>(
+          cutting("connections cut"), passages, [](Passage& passage, Random&) { passage.cut(); },
+          [](Passage&) {}),
+  };
+}
+
+Fault late_on_one(const Passages& passages) {
+  constexpr double kMany = 0.3;
+  return one_of<Passage>(
+      {.name = "requests to one node delivered late"}, passages,
+      [](Passage& passage, Random& random) {
+        passage.change(&Proxy::Weather::late, kMany, random());
+      },
+      [](Passage& passage) { passage.change(&Proxy::Weather::late, -kMany, 0); });
 }
 
 }  // namespace torture

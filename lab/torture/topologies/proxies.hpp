@@ -47,5 +47,7 @@ struct PassageVoids {
   bool copies_bring_back = false;
 };
 std::vector<Fault> passage_faults(const Passages& passages, PassageVoids voids = {});
+/// Many requests are delivered late, and all of them to the same server.
+Fault late_on_one(const Passages& passages);
 
 }  // namespace torture

@@ -101,13 +101,14 @@ class Cluster final : public Topology {
     for (const auto& passage : passages_) passages.push_back(passage.get());
     auto list = redis_faults(nodes, true);
     append(list, redis_data_faults(nodes, true));
-    list.push_back(of_all({.name = "CLUSTER FAILOVER", .voids = true}, [this](Random& random) {
+    list.push_back(of_all(may_fail_over("CLUSTER FAILOVER"), [this](Random& random) {
       pick(random, "slave").tell({"CLUSTER", "FAILOVER"});
     }));
     list.push_back(migration(nodes));
     append(list,
            passage_faults(passages, {.cuts = true, .delays = true, .copies_bring_back = true}));
-    list.push_back(busy_processors(true));
+    list.push_back(busy_processors(may_fail_over()));
+    list.push_back(flapping(Members(nodes.begin(), nodes.end()), may_fail_over()));
     return list;
   }
 

@@ -46,15 +46,17 @@ Fault short_of_memory(const RedisMembers& members) {
 
 std::vector<Fault> redis_faults(const RedisMembers& members, bool failovers) {
   const Members all(members.begin(), members.end());
+  const auto nature = [=](std::string name) {
+    return failovers ? may_fail_over(std::move(name)) : Nature{.name = std::move(name)};
+  };
   return {
-      killed({.name = "killed", .voids = failovers}, all),
-      frozen({.name = "stopped", .voids = failovers}, all),
-      restarted({.name = "restarted with its data", .voids = failovers}, all),
+      killed(nature("killed"), all),
+      frozen(nature("stopped"), all),
+      restarted(nature("restarted with its data"), all),
       told({.name = "SCRIPT FLUSH", .disturbs = false}, members, {"SCRIPT", "FLUSH"}),
-      told({.name = "CLIENT KILL", .voids = failovers}, members,
-           {"CLIENT", "KILL", "TYPE", "normal"}),
+      told(nature("CLIENT KILL"), members, {"CLIENT", "KILL", "TYPE", "normal"}),
       told({.name = "CLIENT KILL of subscribers"}, members, {"CLIENT", "KILL", "TYPE", "pubsub"}),
-      told({.name = "CLIENT PAUSE", .voids = failovers}, members, {"CLIENT", "PAUSE", "1500"}),
+      told(nature("CLIENT PAUSE"), members, {"CLIENT", "PAUSE", "1500"}),
       short_of_memory(members),
   };
 }

@@ -54,7 +54,7 @@ class Sentinel final : public Topology {
                       "master stopped", [](RedisMember& master) { master.freeze(); },
                       [](RedisMember& master) { master.thaw(); }),
                   one_of<RedisMember>(
-                      {.name = "SENTINEL FAILOVER", .voids = true}, sentinels,
+                      may_fail_over("SENTINEL FAILOVER"), sentinels,
                       [](RedisMember& sentinel, Random&) {
                         sentinel.check_answers();
                         sentinel.tell({"SENTINEL", "FAILOVER", "main"});
@@ -62,7 +62,8 @@ class Sentinel final : public Topology {
                       [](RedisMember&) {})});
     append(list,
            passage_faults(passages, {.cuts = true, .delays = true, .copies_bring_back = true}));
-    list.push_back(busy_processors(true));
+    list.push_back(busy_processors(may_fail_over()));
+    list.push_back(flapping(Members(servers.begin(), servers.end()), may_fail_over()));
     return list;
   }
 
@@ -76,7 +77,7 @@ class Sentinel final : public Topology {
   Fault of_master(std::string name, std::function<void(RedisMember&)> begin,
                   std::function<void(RedisMember&)> heal) {
     return of_found<RedisMember>(
-        {.name = std::move(name), .voids = true}, [this]() -> RedisMember& { return master(); },
+        may_fail_over(std::move(name)), [this]() -> RedisMember& { return master(); },
         std::move(begin), std::move(heal));
   }
 

@@ -31,6 +31,14 @@ const std::vector<TopologyKind>& topologies() {
   return all;
 }
 
+std::filesystem::path preload_library() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return {};
+#else
+  return TORTURE_PRELOAD;
+#endif
+}
+
 interlock::Client connect(const std::string& url, interlock::ClientOptions options) {
 #ifdef TORTURE_MEMORY
   if (url.starts_with(kChaosScheme))
