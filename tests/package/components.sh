@@ -34,7 +34,7 @@ ldd "$work/redis/consumer" >"$work/libraries"
 grep -q libhiredis "$work/libraries" || fail "hiredis is not loaded"
 grep -E 'grpc|libpq|libcurl' "$work/libraries" && fail "libraries of other stores are loaded"
 "$work/redis/consumer" "redis://127.0.0.1:1" 2>"$work/error" && fail "nothing listens there"
-grep -q unreachable "$work/error" || { cat "$work/error"; fail "redis: is not known"; }
+grep -q unavailable "$work/error" || { cat "$work/error"; fail "redis: is not known"; }
 "$work/redis/consumer" "etcd://127.0.0.1:1" 2>"$work/error" && fail "etcd: was not asked for"
 grep -qF "this program has no store for etcd:; it has file:, memory:, redis:. With CMake: find_package(interlock COMPONENTS etcd)" "$work/error" || { cat "$work/error"; fail "etcd: is known"; }
 

@@ -409,6 +409,18 @@ TEST(Answers, AFailureThatNothingExplainsIsFound) {
   EXPECT_TRUE(clean(history.judged_by(checks::answers), 5));
 }
 
+TEST(Answers, AnAcquireIsLostOnlyIfItsResourceWasBrokenMeanwhile) {
+  const auto lost_after_break_of = [](const char* resource) {
+    History history;
+    history.ask(20, "1.0/1", exclusive("a"));
+    history.add(25, "2.0", "breaks", {{"r", resource}, {"owner", "of 1.0/1"}});
+    history.failed(30, "1.0/1", "lost");
+    return history;
+  };
+  EXPECT_TRUE(clean(lost_after_break_of("a").judged_by(checks::answers), 1));
+  EXPECT_FALSE(lost_after_break_of("b").judged_by(checks::answers).violations.empty());
+}
+
 TEST(Answers, BusyWithNobodyThereIsFound) {
   const std::vector<std::pair<Json, std::string>> calls{
       {kOnce, "busy"}, {kBounded, "timed_out"}, {kTries, "exhausted"}};
@@ -482,6 +494,19 @@ TEST(Answers, ALimitThatIsOverBeforeAnAnswerCanComeSaysNothing) {
     history.told(800, "1.0/3", "no");
     const auto expected = limit < 250 * kMs ? 0U : 2U;
     EXPECT_EQ(history.judged_by(checks::answers).violations.size(), expected) << limit;
+  }
+}
+
+TEST(Answers, AnUpgradeMayHaveToSettleUntilItsLimitIsOver) {
+  for (const bool disturbed : {true, false}) {
+    History history;
+    if (disturbed) history.fault(5, 900, false);
+    history.ask(10, "1.0/1", shared("b")).told(11, "1.0/1", "granted");
+    history.holds(12, "1.0/1", shared("b"), 2000);
+    history.verb(620, "1.0/2", "upgrade_for", "1.0/1", {{"limit", 300 * kMs}});
+    history.told(930, "1.0/2", "no");
+    history.ask(620, "1.0/3", shared("a"), kBounded).told(1200, "1.0/3", "timed_out");
+    EXPECT_EQ(history.judged_by(checks::answers).violations.size(), disturbed ? 1U : 2U);
   }
 }
 
@@ -640,6 +665,12 @@ TEST(Losses, AReasonIsEnough) {
   auto stalled = lost_lease();
   stalled.add(22'000, "1.0", "stall", {{"from", 21'500 * kMs}});
   EXPECT_TRUE(clean(stalled.judged_by(checks::losses), 1));
+  auto standstill = lost_lease();
+  standstill.add(18'400, "", "stall", {{"from", 18'000 * kMs}});
+  EXPECT_TRUE(clean(standstill.judged_by(checks::losses), 1));
+  auto short_one = lost_lease();
+  short_one.add(18'300, "", "stall", {{"from", 18'000 * kMs}});
+  EXPECT_FALSE(short_one.judged_by(checks::losses).violations.empty());
   auto stopped = lost_lease();
   stopped.add(22'000, "", "stopped", {{"worker", "1.0"}});
   EXPECT_TRUE(clean(stopped.judged_by(checks::losses), 1));

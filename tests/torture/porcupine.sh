@@ -57,6 +57,13 @@ released 2.0 two 60 70
 expect 1 '"resource":"a"' "two at once"
 grep -q "acquire two" "$directory/picture.html" || fail "the picture does not show the history"
 
+# Told so late that its time was over: somebody else has held it meanwhile, and given it back.
+line worker-1.0 10 ask '"op":"one","hand":1,"verb":"acquire","parts":[{"r":"a","m":"exclusive"}]'
+line worker-1.0 60 holds '"op":"one","lease":"one","owner":"oone","r":"a","m":"exclusive","asked":10,"until":30'
+granted 2.0 two 11 40
+released 2.0 two 70 80
+expect 0 '"looked_at":2,"ok":true' "told too late"
+
 # Without its end, the first one would be there for ever.
 granted 1.0 one 10 20
 line director 30 killed '"worker":"1.0"'

@@ -1,0 +1,205 @@
+// Memory at its end: an allocation that fails, anywhere in the library, ends no process, leaves no lock for nobody, and
+// takes no answer away from anybody.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "eventually.hpp"
+#include "interlock/interlock.hpp"
+
+namespace {
+
+std::atomic<long> allocations = 0;  ///< of all threads, but for those of the tests themselves
+std::atomic<long> fails_at = 0;     ///< this one of them fails; 0: none
+std::atomic<long> one_of = 0;       ///< one of so many fails; 0: none
+std::atomic<long> failed = 0;
+thread_local bool exempt = false;
+
+bool fails() {
+  if (exempt) return false;
+  const auto number = ++allocations;
+  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;
+  const auto mixed = static_cast<long>((static_cast<std::uint64_t>(number) * kOdd) >> 33U);
+  const long among = one_of;
+  if (number != fails_at && (among == 0 || mixed % among != 0)) return false;
+  ++failed;
+  return true;
+}
+
+}  // namespace
+
+// NOLINTBEGIN(cppcoreguidelines-no-malloc,misc-new-delete-overloads)
+void* operator new(std::size_t size) {
+  void* memory = fails() ? nullptr : std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new[](std::size_t size) { return operator new(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+// NOLINTEND(cppcoreguidelines-no-malloc,misc-new-delete-overloads)
+
+namespace interlock {
+namespace {
+
+using namespace std::chrono_literals;
+using testing_support::eventually;
+
+/// What the test itself does meanwhile.
+class Exempt {
+ public:
+  Exempt() : before_(std::exchange(exempt, true)) {}
+  Exempt(const Exempt&) = delete;
+  Exempt& operator=(const Exempt&) = delete;
+  ~Exempt() { exempt = before_; }
+
+ private:
+  bool before_;
+};
+
+/// Longer than anything here takes.
+constexpr auto kTtl = 10min;
+
+/// Nobody holds anything, nor waits for it; and so it is before any TTL ends.
+bool is_free(Client& locks) {
+  const Exempt me;
+  return eventually([&] {
+    for (const auto& resource : locks.inspect({}).resources) {
+      if (!resource.holders.empty() || !resource.waiters.empty()) return false;
+    }
+    return true;
+  });
+}
+
+/// Does it again and again, and each time another allocation fails: all that it makes, one after the other.
+template <class What>
+void with_each_failing(Client& locks, const What& what) {
+  what();  // what is made once is there
+  for (long next = 1;; ++next) {
+    fails_at = allocations + next;
+    const auto before = failed.load();
+    try {
+      what();
+    } catch (const std::bad_alloc&) {
+    } catch (const Error&) {
+    }
+    const Exempt me;
+    // A thread of the client may come to it a moment later.
+    std::this_thread::sleep_for(1ms);
+    fails_at = 0;
+    ASSERT_TRUE(is_free(locks)) << "after failure of allocation " << next;
+    if (failed == before) {
+      EXPECT_GT(next, 5) << "it allocates something";
+      return;
+    }
+  }
+}
+
+TEST(NoMemory, LeavesNoLockThatWasTakenByACall) {
+  auto locks = connect("memory:");
+  const Mutex mutex(locks, "a", {.ttl = kTtl});
+  with_each_failing(locks, [&] {
+    const auto lease = mutex.try_acquire();
+    EXPECT_TRUE(lease);
+  });
+  with_each_failing(locks, [&] {
+    auto lease = mutex.acquire();
+    (void)lease.release();
+  });
+}
+
+TEST(NoMemory, TakesNoAnswerFromACallback) {
+  auto locks = connect("memory:");
+  const Mutex mutex(locks, "a", {.ttl = kTtl});
+  with_each_failing(locks, [&] {
+    std::shared_ptr<std::atomic<int>> told;
+    {
+      const Exempt me;
+      told = std::make_shared<std::atomic<int>>();
+    }
+    // If this throws, it will never be called. What it is told may be that there was no answer.
+    mutex.acquire(Wait::once(), [told](const Attempt&) { ++*told; });
+    const Exempt me;
+    EXPECT_TRUE(eventually([&] { return *told > 0; }));
+    EXPECT_EQ(*told, 1);
+  });
+}
+
+TEST(NoMemory, KeepsNoCancelFromAWaiter) {
+  auto locks = connect("memory:");
+  const Mutex mutex(locks, "a", {.ttl = kTtl});
+  const auto held = mutex.acquire();
+  const Exempt me;  // it is about the threads of the client
+  for (long next = 1, before = -1; before != failed; ++next) {
+    before = failed;
+    fails_at = allocations + next;
+    std::stop_source cancel;
+    const auto told = std::make_shared<std::atomic<int>>();
+    mutex.acquire(Wait::forever(cancel.get_token()), [told](const Attempt&) { ++*told; });
+    EXPECT_TRUE(eventually(
+        [&] { return *told > 0 || !locks.inspect({}).resources.at(0).waiters.empty(); }));
+    cancel.request_stop();
+    ASSERT_TRUE(eventually([&] { return *told > 0; })) << "allocation " << next;
+    fails_at = 0;
+  }
+  EXPECT_GT(failed, 5);
+}
+
+TEST(NoMemory, EndsNoElection) {
+  auto locks = connect("memory:");
+  const Exempt me;  // it is about the threads of the election and of the client
+  for (long next = 1, before = -1; before != failed; ++next) {
+    before = failed;
+    fails_at = allocations + next;
+    LeaderElection election(locks, "leader", {.ttl = kTtl});
+    election.start();
+    EXPECT_TRUE(eventually([&] { return election.is_leader(); })) << "allocation " << next;
+    fails_at = 0;
+  }
+  EXPECT_GT(failed, 5);
+}
+
+TEST(NoMemory, LetsNoTwoIn) {
+  auto locks = connect("memory:");
+  for (const long among : {1000L, 200L}) {
+    std::atomic<int> inside = 0;
+    std::atomic<long> granted = 0;
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&](const std::stop_token& stop) {
+          const Mutex mutex(locks, "a", {.ttl = 2s});
+          while (!stop.stop_requested()) {
+            try {
+              const auto lease = mutex.try_acquire_for(100ms);
+              if (!lease) continue;
+              EXPECT_EQ(++inside, 1);
+              ++granted;
+              std::this_thread::yield();
+              --inside;
+            } catch (const std::bad_alloc&) {
+            } catch (const Error&) {
+            }
+          }
+        });
+      }
+      one_of = among;
+      const auto before = failed.load();
+      const Exempt me;
+      EXPECT_TRUE(eventually([&] { return failed > before + 10 && granted > 10; }));
+      one_of = 0;
+    }
+    EXPECT_TRUE(is_free(locks)) << "one of " << among;
+  }
+}
+
+}  // namespace
+}  // namespace interlock
