@@ -90,8 +90,10 @@ void Faults::begin_clocks(Random random) {
       return lag(random, lasts);
     default: {
       const auto node = random.below(hosts_.size());
-      say("the clock of node " + std::to_string(node) + " is set forward");
-      return hosts_[node]->set_forward(random.between(100ms, 5s));
+      const bool back = random.one_in(3);
+      const auto by = random.between(100ms, 5s);
+      say("the clock of node " + std::to_string(node) + " is set " + (back ? "back" : "forward"));
+      return hosts_[node]->set(back ? -by : by);
     }
   }
 }

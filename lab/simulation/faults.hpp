@@ -11,7 +11,7 @@
 //     doubled  | nodes serve some messages twice
 //     flush    | a node forgets the scripts
 //     lag      | messages between one client and one node take long
-//     clock    | a node's clock is set forward, which ends its holds early. Only in runs where nothing but fences counts
+//     clock    | a node's clock is set forward, which ends its holds early, or back. Only in runs where nothing but fences counts
 //     sleep    | a client does nothing until it goes on
 //     crash    | a client ends and leaves everything behind
 #pragma once

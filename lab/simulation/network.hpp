@@ -35,7 +35,7 @@ class Host {
   void kill();
   void start(Node::Restart how);
   void forget_scripts() { scripts_ = 0; }
-  void set_forward(Duration by) { clock_.set_forward(by); }
+  void set(Duration by) { clock_.set(by); }
 
   // Of each client:
   struct Peer {

@@ -61,7 +61,7 @@ void Node::restart(Restart how, std::uint64_t run) {
   run_ = 0;
   ready_ = false;
   count_ = ticket_ = 0;
-  until_ = 0;
+  until_ = longest_ = 0;
   wait_.reset();
   most_.clear();
   rows_.clear();
@@ -85,6 +85,8 @@ std::vector<Node::Use> Node::uses(std::uint64_t clock) const {
 // redlock_node.lua
 
 void Node::open(std::uint64_t clock) {
+  until_ = std::min(until_, now_ + longest_);
+  if (wait_) wait_ = std::min(*wait_, now_ + length_);
   if (run_ == server_run_) return;
   if (!born_ || !keeps_) {
     born_ = clock;
@@ -98,7 +100,8 @@ Vote Node::mend(const Message& message) {
   open(now_us_);
   if (!ready_ && message.born == std::to_string(*born_)) {
     if (message.kind == Kind::wait && !wait_) {
-      wait_ = now_ + static_cast<Ms>(message.number);
+      length_ = static_cast<Ms>(message.number);
+      wait_ = now_ + length_;
     } else if (message.kind == Kind::repair && wait_ && *wait_ <= now_) {
       ready_ = true;
       count_ = std::max(count_, message.number);
@@ -331,7 +334,12 @@ void Node::share_fence(Row& row, Number fence) {
   }
 }
 
-void Node::extend_horizon() { until_ = std::max(until_, now_ + ttl_); }
+void Node::extend_horizon() {
+  const auto left = until_ - now_;
+  if (left <= 0) longest_ = 0;
+  until_ = now_ + std::max(std::min(left, longest_), ttl_);
+  longest_ = std::max(longest_, ttl_);
+}
 
 bool Node::is_newer(Number attempt) {
   return std::any_of(met_.begin(), met_.end(), [&](const Met& met) {

@@ -141,8 +141,9 @@ class Node {
   Number run_ = 0;
   bool ready_ = false;
   Number count_ = 0;
-  Ms until_ = 0;
+  Ms until_ = 0, longest_ = 0;
   std::optional<Ms> wait_;
+  Ms length_ = 0;
   Number ticket_ = 0;
   std::map<std::string, Number> most_;
   std::map<std::string, Row> rows_;

@@ -25,7 +25,7 @@ class OwnClock {
   /// `rate`: of a million, so much faster.
   OwnClock(Duration begins, std::int64_t rate) : begins_(begins), rate_(rate) {}
 
-  void set_forward(Duration by) { begins_ += by; }
+  void set(Duration by) { begins_ += by; }
   [[nodiscard]] Duration at(Time time) const { return begins_ + time + time / 1'000'000 * rate_; }
   /// When it shows this, or a little later.
   [[nodiscard]] Time when(Duration shows) const {

@@ -98,5 +98,28 @@ TEST_F(RedlockRepair, GoesOnFromTheLargestFenceThatIsKnown) {
   EXPECT_GE(Fence{number(2, "count")}, last);
 }
 
+// A clock that is set back, or, which is the same: times that the nodes keep are later.
+TEST_F(RedlockRepair, AClockThatIsSetBackDelaysItByNoMoreThanTheLongestHold) {
+  const auto locks = connect(url());
+  static_cast<void>(Mutex(locks, "old", {.ttl = 2s}).acquire().detach());
+  const auto set_back = [&](const std::string& field) {
+    for (std::size_t node = 0; node < 3; ++node) {
+      if (number(node, field) > 0)
+        (void)nodes_[node]->cli({"HINCRBY", "{rl:}:node", field, "3600000"});
+    }
+  };
+  set_back("until");
+  restart_empty(2);
+  EXPECT_TRUE(eventually([&] {
+    Mutex(locks, "new", {.ttl = 300ms}).acquire().release();
+    return counts(2) || number(2, "wait") > 0;
+  }));
+  set_back("wait");
+  EXPECT_TRUE(eventually([&] {
+    Mutex(locks, "new", {.ttl = 300ms}).acquire().release();
+    return counts(2);
+  }));
+}
+
 }  // namespace
 }  // namespace interlock

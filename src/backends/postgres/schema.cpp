@@ -38,7 +38,7 @@ Words common() {
       {"schema_lock", "4787269183346250060"},  // id_of("interlock", " schema"), once and for all
       {"grace_ms", "500"},      // for the client of an ended hold to free it by itself
       {"ticket_ms", "15000"},   // a place in the queue lasts this long without a heartbeat
-      {"woken_ms", "3000"},     // and this long when its owner was told that it is its turn
+      {"woken_ms", "6000"},     // told that it is its turn: longer than a call may take (timeout=5s)
       {"foreign_ms", "100"},    // how often one looks at a lock of another program
       {"deaf_look_ms", "100"},  // how often the first in line looks if it can't be told
       {"second_look_ms", "500"},

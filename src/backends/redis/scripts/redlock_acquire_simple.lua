@@ -15,7 +15,8 @@ if ARGV[4] == '-' then
     local text = string.format('%.0f', hold)
     call('SET', KEYS[3], text .. '\n' .. ARGV[1] .. '\n' .. ARGV[3] ..
       string.format('\n%.0f\n', node.now) .. text .. string.format('\n\n%.0f', attempt), 'PX', ARGV[2])
-    call('HSET', node.key, 'count', text, 'until',
+    local longest = math.max(node.ends > node.now and node.longest or 0, ARGV[2])
+    call('HSET', node.key, 'count', text, 'longest', string.format('%.0f', longest), 'until',
       string.format('%.0f', math.max(node.ends, node.now + ARGV[2])))
     return { 'granted', hold, hold }
   end

@@ -8,11 +8,11 @@ local node = open_node(KEYS[1])
 if not node.ready and ARGV[2] == node.born then
   if ARGV[1] == 'wait' and not node.wait then
     node.wait = node.now + tonumber(ARGV[3])
-    redis.call('HSET', node.key, 'wait', string.format('%.0f', node.wait))
+    redis.call('HSET', node.key, 'wait', string.format('%.0f', node.wait), 'length', ARGV[3])
   elseif ARGV[1] == 'repair' and node.wait and node.wait <= node.now then
     node.ready, node.count = true, math.max(node.count, tonumber(ARGV[3]))
     redis.call('HSET', node.key, 'ready', '1', 'count', string.format('%.0f', node.count))
-    redis.call('HDEL', node.key, 'wait')
+    redis.call('HDEL', node.key, 'wait', 'length')
   end
 end
 return {

@@ -71,9 +71,11 @@ local function share_fence(row, fence)
 end
 
 local function extend_horizon()
-  if now + ttl > tonumber(call('HGET', FENCE, 'until') or 0) then
-    call('HSET', FENCE, 'until', string.format('%.0f', now + ttl))
-  end
+  local ends, longest = unpack(call('HMGET', FENCE, 'until', 'longest'))
+  local left = tonumber(ends or now) - now
+  longest = left > 0 and tonumber(longest or left) or 0
+  call('HSET', FENCE, 'until', string.format('%.0f', now + math.max(math.min(left, longest), ttl)),
+    'longest', string.format('%.0f', math.max(longest, ttl)))
 end
 
 -- An upgrade that is taken back uncovers the shared hold below it. One that was granted, though
