@@ -36,10 +36,10 @@ Words common() {
   return {
       {"version", std::to_string(kSchemaVersion)},
       {"schema_lock", "4787269183346250060"},  // id_of("interlock", " schema"), once and for all
-      {"grace_ms", "500"},      // for the client of an ended hold to free it by itself
-      {"ticket_ms", "15000"},   // a place in the queue lasts this long without a heartbeat
-      {"woken_ms", "6000"},     // told that it is its turn: longer than a call may take (timeout=5s)
-      {"foreign_ms", "100"},    // how often one looks at a lock of another program
+      {"grace_ms", "500"},     // for the client of an ended hold to free it by itself
+      {"ticket_ms", "15000"},  // a place in the queue lasts this long without a heartbeat
+      {"woken_ms", "6000"},    // told that it is its turn: longer than a call may take (timeout=5s)
+      {"foreign_ms", "100"},   // how often one looks at a lock of another program
       {"deaf_look_ms", "100"},  // how often the first in line looks if it can't be told
       {"second_look_ms", "500"},
       {"most_places", "1000"},  // that are counted
