@@ -213,6 +213,7 @@ void hold_round(Topology& topology, const RoundPlan& plan) {
                       {"queues", promise.queues},
                       {"detaches", promise.detaches}}}});
   const Witness witness(plan.directory, log);
+  const FailoverWitness failovers(topology.candidates(), log);
   const RegisterServer server(plan.directory / "register", log);
   WorkerPlan worker;
   worker.url = timeout ? with_timeout(topology.url(), *timeout) : topology.url();

@@ -35,7 +35,8 @@
 //     register  {r, fenced, value}                      after all writes, it stands at this
 //   from the director
 //     round     {topology, given, seed, processes, hands, seconds, timeout, promise: {…}}
-//     fault     {n, name, voids, disturbs, brings_back} fault n begins. `voids`: the store's promise allows two holders across
+//     fault     {n, name, voids, disturbs, brings_back} fault n begins; or began after `from`, if the line has that: a failover
+//                                                       that nobody ordered. `voids`: the store's promise allows two holders across
 //                                                       it. `disturbs`: calls may fail and leases may be lost (so it is if missing).
 //                                                       `brings_back`: claims that ended may be there again, until their TTL has ended
 //     target    {n, target}                             what fault n has chosen; or skipped {n, why}: it could not begin

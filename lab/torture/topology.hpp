@@ -62,6 +62,9 @@ class Topology {
   [[nodiscard]] virtual Promise promise() const { return {}; }
   /// All that can go wrong here, always in the same order: a seed chooses by index.
   [[nodiscard]] virtual std::vector<Fault> faults() = 0;
+  /// The port of each server that may become the master without a fault of ours, as when the machine stands still. They
+  /// speak Redis' protocol without TLS. Any thread.
+  [[nodiscard]] virtual std::vector<int> candidates() const { return {}; }
   /// What this machine does not permit, for the report: "a full disk: only root may mount one".
   [[nodiscard]] virtual std::vector<std::string> left_out() const { return {}; }
   /// What workers are to have in their environment, as "NAME=value".

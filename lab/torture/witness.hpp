@@ -4,8 +4,10 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "history.hpp"
 
@@ -43,6 +45,24 @@ class StoreWitness {
 
   std::string url_;
   std::string name_;
+  const Log& log_;
+  std::jthread thread_;
+};
+
+/// Of the roles of Redis servers: a replica that took over is written down as a fault. Nobody has to have ordered it.
+class FailoverWitness {
+ public:
+  FailoverWitness(const std::vector<int>& ports, const Log& log);
+
+ private:
+  struct Server {
+    int port;
+    std::optional<bool> was_master{};  ///< when it last answered
+  };
+
+  void run(const std::stop_token& stop);
+
+  std::vector<Server> servers_;
   const Log& log_;
   std::jthread thread_;
 };

@@ -96,6 +96,19 @@ TEST(Exclusion, OneThatIsToldAfterItsEvictionHoldsNothing) {
   EXPECT_TRUE(clean(history.judged_by(checks::exclusion), 2));
 }
 
+// A replica took over between two looks at the servers. What was granted before or after both looks is no excuse.
+TEST(Exclusion, AFailoverThatWasSeenExcusesWhatItMayExplain) {
+  const auto with_failover = [](std::int64_t from, std::int64_t to) {
+    History history;
+    history.holds(10, "1.0/1", exclusive("a"), 1000).holds(500, "2.0/1", exclusive("a"), 2000);
+    history.add(to, "", "fault", {{"n", 1}, {"from", from * kMs}, {"voids", true}});
+    history.add(to, "", "healed", {{"n", 1}});
+    return history.judged_by(checks::exclusion);
+  };
+  EXPECT_EQ(with_failover(400, 550).allowed, 1U);
+  EXPECT_EQ(with_failover(510, 610).violations.size(), 1U);
+}
+
 TEST(Exclusion, ADowngradeLetsReadersIn) {
   History history;
   history.holds(10, "1.0/1", exclusive("a"), 200)

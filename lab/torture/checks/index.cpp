@@ -127,7 +127,7 @@ void Index::read(const Event& event) {
     lives_[event.worker].stalls.push_back(
         {.from = number(event, "from"), .to = event.t, .event = &event});
   } else if (event.k == "fault") {
-    faults_.push_back({.from = event.t,
+    faults_.push_back({.from = number(event, "from", event.t),
                        .voids = flag(event, "voids"),
                        .disturbs = flag(event, "disturbs", true),
                        .brings_back = flag(event, "brings_back"),

@@ -93,6 +93,7 @@ class Cluster final : public Topology {
               return 2 * ttl + std::chrono::seconds(11);
             }};
   }
+  [[nodiscard]] std::vector<int> candidates() const override { return ports_of(cluster_->nodes()); }
 
   std::vector<Fault> faults() override {
     RedisMembers nodes;

@@ -6,6 +6,12 @@ std::vector<std::string> durable_redis() {
   return {"--appendonly", "yes", "--appendfsync", "always"};
 }
 
+std::vector<int> ports_of(const std::vector<std::unique_ptr<RedisServer>>& servers) {
+  std::vector<int> ports;
+  for (const auto& server : servers) ports.push_back(server->port());
+  return ports;
+}
+
 bool RedisMember::is_master() const {
   return answers() && server_.cli({"ROLE"}).starts_with("master");
 }

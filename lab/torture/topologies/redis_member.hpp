@@ -33,6 +33,8 @@ using RedisMembers = std::vector<RedisMember*>;
 std::vector<Fault> redis_faults(const RedisMembers& members, bool failovers = false);
 /// What loses the data of one of them.
 std::vector<Fault> redis_data_faults(const RedisMembers& members, bool voids);
+/// Their own ports, behind all proxies.
+std::vector<int> ports_of(const std::vector<std::unique_ptr<RedisServer>>& servers);
 /// What each server is started with: everything that it has confirmed is on its disk.
 std::vector<std::string> durable_redis();
 

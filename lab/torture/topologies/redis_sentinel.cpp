@@ -31,6 +31,7 @@ class Sentinel final : public Topology {
       return 2 * ttl + std::chrono::seconds(11);
     }};
   }
+  [[nodiscard]] std::vector<int> candidates() const override { return ports_of(group_->servers()); }
 
   std::vector<Fault> faults() override {
     RedisMembers servers;
