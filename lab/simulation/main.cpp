@@ -21,9 +21,7 @@ void show(const simulation::Options& options, const simulation::Result& found) {
   for (const auto& line : again.trace) std::cout << line << "\n";
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int simulate(int argc, char** argv) {
   CLI::App app{"Redlock in virtual time: one seed is the whole run."};
   std::uint64_t seeds = 10000;
   std::uint64_t first = 1;
@@ -72,4 +70,15 @@ int main(int argc, char** argv) {
             << " grants, " << (violations.empty() ? "no violation" : "violations:") << "\n";
   for (const auto& [check, count] : violations) std::cout << "  " << check << ": " << count << "\n";
   return violations.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return simulate(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "simulation: " << error.what() << '\n';
+    return 2;
+  }
 }

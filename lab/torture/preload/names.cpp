@@ -32,7 +32,7 @@ int getaddrinfo(const char* host, const char* service, const addrinfo* hints, ad
   if (hints != nullptr && (hints->ai_flags & AI_NUMERICHOST) != 0) return EAI_NONAME;
   for (int waited = 0; is_silent(); waited += kLook) {
     if (waited >= kPatience) return EAI_AGAIN;
-    const timespec look{.tv_sec = 0, .tv_nsec = kLook * 1'000'000};
+    const timespec look{.tv_sec = 0, .tv_nsec = kLook * 1'000'000L};
     ::nanosleep(&look, nullptr);
   }
   return real(host, service, hints, found);

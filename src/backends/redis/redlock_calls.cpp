@@ -18,40 +18,39 @@ RedlockCalls::RedlockCalls(RedlockNodes nodes, Duration call_timeout)
       debts_(nodes_.size()) {}
 
 template <class Machine>
-RedlockCalls::Id RedlockCalls::add(ClaimPtr claim, Call how, Machine machine) {
+RedlockCalls::Id RedlockCalls::add(const ClaimPtr& claim, Call how, Machine machine) {
   const auto id = ++last_id_;
   by_owner_.emplace(claim->owner, id);
-  calls_.emplace(id,
-                 OpenCall{.claim = std::move(claim), .how = how, .machine = std::move(machine)});
+  calls_.emplace(id, OpenCall{.claim = claim, .how = how, .machine = std::move(machine)});
   return id;
 }
 
-RedlockCalls::Id RedlockCalls::acquire(ClaimPtr claim, bool queue, Call how, Now now,
+RedlockCalls::Id RedlockCalls::acquire(const ClaimPtr& claim, bool queue, Call how, Now now,
                                        Actions& actions) {
   how.deadline = std::min(how.deadline, later(now.time, call_timeout_));
   close(claim->owner);
   RedlockAcquisition machine(nodes_, waiters_, claim, queue, attempts_);
   attempts_ += RedlockAcquisition::kMostRounds;
-  const auto id = add(std::move(claim), how, std::move(machine));
+  const auto id = add(claim, how, std::move(machine));
   begin(id, now, actions);
   return id;
 }
 
-RedlockCalls::Id RedlockCalls::renew(ClaimPtr claim, Call how, Now now, Actions& actions) {
+RedlockCalls::Id RedlockCalls::renew(const ClaimPtr& claim, Call how, Now now, Actions& actions) {
   const RedlockRenewal machine(nodes_, claim);
-  const auto id = add(std::move(claim), how, machine);
+  const auto id = add(claim, how, machine);
   Steps steps;
   machine.begin(steps);
   perform(id, std::move(steps), now, actions);
   return id;
 }
 
-RedlockCalls::Id RedlockCalls::release(ClaimPtr claim, Call how, Now now, Actions& actions) {
+RedlockCalls::Id RedlockCalls::release(const ClaimPtr& claim, Call how, Now now, Actions& actions) {
   waiters_.forget(claim->owner);
   close(claim->owner);
   how.deadline = std::min(how.deadline, later(now.time, call_timeout_));
   const RedlockRelease machine(nodes_, claim);
-  const auto id = add(std::move(claim), how, machine);
+  const auto id = add(claim, how, machine);
   Steps steps;
   machine.begin(steps);
   perform(id, std::move(steps), now, actions);

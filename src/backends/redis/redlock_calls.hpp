@@ -64,9 +64,9 @@ class RedlockCalls {
   RedlockCalls(const RedlockCalls&) = delete;
   RedlockCalls& operator=(const RedlockCalls&) = delete;
 
-  Id acquire(ClaimPtr claim, bool queue, Call how, Now now, Actions& actions);
-  Id renew(ClaimPtr claim, Call how, Now now, Actions& actions);
-  Id release(ClaimPtr claim, Call how, Now now, Actions& actions);
+  Id acquire(const ClaimPtr& claim, bool queue, Call how, Now now, Actions& actions);
+  Id renew(const ClaimPtr& claim, Call how, Now now, Actions& actions);
+  Id release(const ClaimPtr& claim, Call how, Now now, Actions& actions);
 
   void heard(Id letter, std::size_t node, Vote vote, Now now, Actions& actions);
   /// False: nobody waits for the answer any more, or what it does is not wanted any more.
@@ -111,7 +111,7 @@ class RedlockCalls {
   };
 
   template <class Machine>
-  Id add(ClaimPtr claim, Call how, Machine machine);
+  Id add(const ClaimPtr& claim, Call how, Machine machine);
   void close(const Owner& owner);
   void begin(Id id, Now now, Actions& actions);
   [[nodiscard]] TimePoint deadline_of(const OpenCall& call, Now now) const;
