@@ -134,11 +134,12 @@ void Hold::change(Mode to, Duration limit, Then then) {
     believe(weaker);
   }
   const auto asked = client_.world().now();
-  std::make_shared<Pursuit>(client_, asks, plan_of(client_, *asks, limit),
-                            [self = shared_from_this(), asked, then](Pursuit& pursuit) {
-                              self->changed(pursuit, asked);
-                              then();
-                            })
+  std::make_shared<Pursuit>(
+      client_, asks, plan_of(client_, *asks, limit),
+      [self = shared_from_this(), asked, then = std::move(then)](Pursuit& pursuit) {
+        self->changed(pursuit, asked);
+        then();
+      })
       ->start();
 }
 

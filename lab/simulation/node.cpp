@@ -224,7 +224,7 @@ void Node::sweep(Met& met) {
   if (!all) wake_next(met);
 }
 
-bool Node::alive(Row& row, const Ticket& ticket) {
+bool Node::alive(Row& row, const Ticket& ticket) const {
   const auto it = row.queue.find(ticket);
   it->second.ends = std::min(it->second.ends, now_ + kTicketMs);
   if (it->second.ends > now_) return true;

@@ -120,7 +120,7 @@ class Node {
   void drop_hold(Met& met, const Owner& by);
   void drop_holder(Met& met, const Owner& by);
   static void leave_queue(Row& row, const Ticket& ticket) { row.queue.erase(ticket); }
-  bool alive(Row& row, const Ticket& ticket);
+  bool alive(Row& row, const Ticket& ticket) const;
   std::optional<std::pair<Ticket, Ms>> first_ahead(Row& row, const Ticket* ticket,
                                                    bool writers_only);
   void wake_next(Met& met);

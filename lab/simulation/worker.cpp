@@ -145,14 +145,15 @@ void Worker::probe(const std::string& resource, std::function<void()> granted) {
   claim->who = std::make_shared<const interlock::Who>(interlock::Who{.host = "probe", .pid = 1});
   idle_ = false;
   doing_ = "probes " + describe(*claim);
-  std::make_shared<Pursuit>(client_, claim, plan_of(client_, *claim, std::nullopt),
-                            [this, granted, asked = client_.world().now()](Pursuit& pursuit) {
-                              if (pursuit.machine().outcome() != Outcome::granted) return rest();
-                              granted();
-                              hold_ = std::make_shared<Hold>(client_, checks_, pursuit, asked);
-                              hold_->begin();
-                              release();
-                            })
+  std::make_shared<Pursuit>(
+      client_, claim, plan_of(client_, *claim, std::nullopt),
+      [this, granted = std::move(granted), asked = client_.world().now()](Pursuit& pursuit) {
+        if (pursuit.machine().outcome() != Outcome::granted) return rest();
+        granted();
+        hold_ = std::make_shared<Hold>(client_, checks_, pursuit, asked);
+        hold_->begin();
+        release();
+      })
       ->start();
 }
 

@@ -153,6 +153,25 @@ TEST(NoMemory, KeepsNoCancelFromAWaiter) {
   EXPECT_GT(failed, 5);
 }
 
+// The store's own thread: calls that it carries out late, and answers that it holds back. What is lost there is asked for again.
+TEST(NoMemory, EndsNoThreadOfChaos) {
+  Client locks(chaos(memory_store(), {.duplicate = 0.5, .delay = 1, .max_delay = 100us}),
+               {.release_timeout = 20ms});
+  const Exempt me;  // it is about the threads of the client and of the store
+  for (long next = 1, before = -1; before != failed; ++next) {
+    before = failed;
+    fails_at = allocations + next;
+    const Mutex mutex(locks, "a", {.ttl = 1s});
+    try {
+      (void)mutex.try_acquire_for(20ms);
+    } catch (const Error&) {
+    }
+    fails_at = 0;
+  }
+  EXPECT_GT(failed, 5);
+  EXPECT_TRUE(is_free(locks));
+}
+
 TEST(NoMemory, EndsNoElection) {
   auto locks = connect("memory:");
   const Exempt me;  // it is about the threads of the election and of the client

@@ -87,7 +87,7 @@ Words mending_words(const Message& message, const ClaimStyle& style) {
 /// What the script finds in ARGV[5].
 std::string extra_of(const Message& message) {
   const auto ticket = std::to_string(message.ticket);
-  const auto attempt = std::to_string(message.attempt);
+  auto attempt = std::to_string(message.attempt);
   switch (message.kind) {
     case Kind::acquire:
       return ticket + ":" + attempt + ":" + std::to_string(message.proposed) + ":" +
