@@ -190,7 +190,7 @@ void LinkMachine::drop(const Error& error, TimePoint now, Steps& steps) {
   // Each of us at another time, so that a server that comes back is not overrun.
   pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);
   const auto half = pause_ / 2;
-  retry_at_ = now + half + Duration(random_() % (half.count() + 1));
+  retry_at_ = now + half + Duration(static_cast<Duration::rep>(random_()) % (half.count() + 1));
 }
 
 TimePoint LinkMachine::next(bool keep_open) const noexcept {
