@@ -8,6 +8,9 @@
 //     losses       a lease that is lost although a majority of the nodes was not disturbed for two TTLs. Not counted if it had
 //                  less than a TTL before: it may be on a bare majority until renewals have healed the other nodes
 //     creates      a node that is told to hold a lease again which no renewal of a majority confirmed
+//     late         a node that carries out a request after one of a later connection of the same client
+//     twice        a request that a node gets twice
+//     stamp        a request that names another run of the server than the one that gets it
 //     recovery     nobody is granted within the bound after everything has healed
 //     left behind  a node that still has something of an owner that was released
 #pragma once

@@ -20,7 +20,7 @@ interlock::redis::RedlockNodes names(std::size_t nodes) {
 }  // namespace
 
 Client::Client(World& world, std::size_t number, OwnClock clock,
-               std::vector<std::unique_ptr<Host>>& hosts, const Weather& weather,
+               std::vector<std::unique_ptr<Host>>& hosts, const Path::Weather& weather,
                const interlock::Traits& traits, std::uint64_t seed)
     : world_(world),
       number_(number),

@@ -22,7 +22,7 @@ class Client final : public Wire::Owner {
   using Woken = std::function<void()>;
 
   Client(World& world, std::size_t number, OwnClock clock,
-         std::vector<std::unique_ptr<Host>>& hosts, const Weather& weather,
+         std::vector<std::unique_ptr<Host>>& hosts, const Path::Weather& weather,
          const interlock::Traits& traits, std::uint64_t seed);
 
   [[nodiscard]] World& world() const { return world_; }
@@ -32,7 +32,7 @@ class Client final : public Wire::Owner {
   [[nodiscard]] Time when(TimePoint shows) const { return clock_.when(shows.time_since_epoch()); }
   [[nodiscard]] TimePoint call_deadline() const { return now() + traits_.call_timeout; }
   /// Runs it when this client's clock shows so much, or when it goes on.
-  void at(TimePoint when, std::function<void()> what);
+  void at(TimePoint when, std::function<void()> what) override;
   interlock::Owner new_owner() { return {.high = random_.next(), .low = random_.next()}; }
 
   // The store, see Backend.

@@ -6,7 +6,7 @@ namespace simulation {
 
 using interlock::redis::bit;
 
-Faults::Faults(World& world, Weather& weather, std::vector<std::unique_ptr<Host>>& hosts,
+Faults::Faults(World& world, Path::Weather& weather, std::vector<std::unique_ptr<Host>>& hosts,
                std::vector<std::unique_ptr<Client>>& clients,
                std::vector<std::unique_ptr<Worker>>& workers, Checks& checks, std::uint64_t seed)
     : world_(world),
@@ -39,7 +39,7 @@ Time Faults::plan(const std::set<std::size_t>& without, Trouble trouble) {
 
 void Faults::begin(Random random) {
   const auto lasts = random.one_in(3) ? random.between(1s, 4s) : random.between(5ms, 900ms);
-  switch (random.below(16)) {
+  switch (random.below(18)) {
     case 0:
     case 1:
     case 2:
@@ -70,6 +70,10 @@ void Faults::begin(Random random) {
     case 13:
     case 14:
       return lag(random, lasts);
+    case 15:
+      return refuse(random, lasts);
+    case 16:
+      return turn_away(random, lasts);
     default:
       return crash(random);
   }
@@ -100,7 +104,7 @@ void Faults::begin_clocks(Random random) {
 
 void Faults::begin_losses(Random random) {
   const auto lasts = random.between(5ms, 1500ms);
-  switch (random.below(8)) {
+  switch (random.below(9)) {
     case 0:
     case 1:
     case 2:
@@ -112,6 +116,8 @@ void Faults::begin_losses(Random random) {
       return stop(random, lasts);
     case 6:
       return sleep(random, lasts);
+    case 7:
+      return random.one_in(2) ? refuse(random, lasts) : turn_away(random, lasts);
     default:
       return lag(random, lasts);
   }
@@ -194,6 +200,31 @@ void Faults::cut(Random& random) {
   clients_[client]->wire(node).cut(random.one_in(2));
 }
 
+void Faults::refuse(Random& random, Duration lasts) {
+  const auto node = random.below(hosts_.size());
+  const auto* why = random.one_in(2) ? "LOADING Redis is loading the dataset in memory"
+                                     : "BUSY Redis is busy running a script";
+  say("node " + std::to_string(node) + " answers " + why);
+  checks_.disturbed(bit(node), std::nullopt, world_.now() + lasts);
+  hosts_[node]->refuse(why, world_.now() + lasts);
+  reconnect(random, node);
+}
+
+void Faults::turn_away(Random& random, Duration lasts) {
+  const auto node = random.below(hosts_.size());
+  say("node " + std::to_string(node) + " ends connections that begin");
+  checks_.disturbed(bit(node), std::nullopt, world_.now() + lasts);
+  hosts_[node]->turn_away(world_.now() + lasts);
+  reconnect(random, node);
+}
+
+// What goes wrong with connections that begin needs such.
+void Faults::reconnect(Random& random, std::size_t node) {
+  for (const auto& client : clients_) {
+    if (random.one_in(2)) client->wire(node).cut(random.one_in(2));
+  }
+}
+
 void Faults::slow(Random& random, Duration lasts) {
   say("messages are slow");
   checks_.disturbed(all(), std::nullopt, world_.now() + lasts + 1s);
@@ -240,7 +271,7 @@ void Faults::crash(Random& random) {
 void Faults::heal() {
   weather_ = {};
   for (std::size_t node = 0; node < hosts_.size(); ++node) {
-    hosts_[node]->go_on();
+    hosts_[node]->heal();
     for (const auto& client : clients_) {
       client->wire(node).join();
       client->wire(node).lag(0ms);

@@ -6,7 +6,9 @@
 //     restart  | a node is killed, and started again with its data
 //     wipe     | a node is killed, and started again empty, or with data that may be old. Never so many at a time that
 //              | no majority knows what was: the store does not promise to survive that
-//     cut      | a client's connection to a node ends; what is on its way arrives, or does not
+//     cut      | a client's connections to a node end; what is on its way arrives, perhaps late, or does not
+//     refuse   | a node answers everything, greetings too, with that it is loading or busy
+//     turn_away| a node ends connections while they are greeted
 //     slow     | messages take long, and overtake each other on different connections
 //     doubled  | nodes serve some messages twice
 //     flush    | a node forgets the scripts
@@ -25,7 +27,7 @@ namespace simulation {
 
 class Faults {
  public:
-  Faults(World& world, Weather& weather, std::vector<std::unique_ptr<Host>>& hosts,
+  Faults(World& world, Path::Weather& weather, std::vector<std::unique_ptr<Host>>& hosts,
          std::vector<std::unique_ptr<Client>>& clients,
          std::vector<std::unique_ptr<Worker>>& workers, Checks& checks, std::uint64_t seed);
 
@@ -43,6 +45,9 @@ class Faults {
   void stop(Random& random, Duration lasts);
   void restart(Random& random, Duration lasts, bool wipes);
   void cut(Random& random);
+  void refuse(Random& random, Duration lasts);
+  void turn_away(Random& random, Duration lasts);
+  void reconnect(Random& random, std::size_t node);
   void slow(Random& random, Duration lasts);
   void sleep(Random& random, Duration lasts);
   void crash(Random& random);
@@ -52,7 +57,7 @@ class Faults {
   [[nodiscard]] bool may_wipe(std::size_t node) const;
 
   World& world_;
-  Weather& weather_;
+  Path::Weather& weather_;
   std::vector<std::unique_ptr<Host>>& hosts_;
   std::vector<std::unique_ptr<Client>>& clients_;
   std::vector<std::unique_ptr<Worker>>& workers_;

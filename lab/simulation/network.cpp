@@ -3,22 +3,46 @@
 #include "trace.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace simulation {
 
-using interlock::Errc;
-using interlock::Error;
+using interlock::redis::to_error;
 
 namespace {
 
-constexpr Duration kFirstRetry = 10ms;
-constexpr Duration kLongestRetry = 1s;
+// As in Server: a waiter asks every second.
+constexpr auto kListenTimeout = 2s;
+constexpr auto kWantedFor = 5s;
+
+std::string text_of(const redisReply& reply) {
+  return std::string(interlock::redis::text_of(reply));
+}
+
+template <class Number>
+std::string raw(Number number) {
+  std::string bytes(sizeof(number), '\0');
+  std::memcpy(bytes.data(), &number, sizeof(number));
+  return bytes;
+}
+
+std::string end_of(const redisReply& info) {
+  const auto number = text_of(info);
+  return number.empty()
+             ? number
+             : Command{.kind = Command::Kind::kill, .number = std::stoull(number)}.bytes();
+}
+
+// Nothing if it is an error, as in Server.
+std::string run_of(const redisReply& info) {
+  return interlock::redis::is_error(info) ? std::string() : text_of(info);
+}
 
 }  // namespace
 
 Host::Host(World& world, std::size_t clients, OwnClock clock, Node::Tell tell)
-    : world_(world), clock_(clock), node_(std::move(tell)), peers_(clients) {
+    : world_(world), clock_(clock), node_(std::move(tell)), peers_(clients * 2) {
   node_.restart(Node::Restart::empty, epoch_);
 }
 
@@ -47,229 +71,193 @@ void Host::start(Node::Restart how) {
   scripts_ = 0;
 }
 
-Wire::Wire(World& world, const Weather& weather, Host& host, Owner& owner, std::size_t client,
+void Host::heal() {
+  go_on();
+  refuses_until_ = turns_away_until_ = {};
+}
+
+Wire::Wire(World& world, const Path::Weather& weather, Host& host, Owner& owner, std::size_t client,
            std::size_t node, Duration call_timeout)
-    : world_(world),
-      weather_(weather),
-      host_(host),
+    : path_{.world = world, .weather = weather, .host = host},
       owner_(owner),
       client_(client),
       node_(node),
-      call_timeout_(call_timeout) {}
+      call_timeout_(call_timeout),
+      commands_(path_, owner, for_commands()),
+      messages_(path_, owner, for_messages()) {}
 
-Duration Wire::delay() { return world_.random.between(weather_.least, weather_.most + lag_); }
-
-void Wire::to_host(std::function<void()> what) {
-  last_there_ = std::max(last_there_ + 1us, world_.now() + delay());
-  world_.at(last_there_, [this, what = std::move(what)]() mutable {
-    if (parted_there_) return held_there_.push_back(std::move(what));
-    host_.arrive(std::move(what));
-  });
+LinkMachine::Plan Wire::link(std::vector<Greeting> greetings) const {
+  LinkMachine::Plan plan{.name = "node " + std::to_string(node_),
+                         .endpoint = {.host = "simulated"}};
+  plan.access.connect_timeout = plan.access.call_timeout = call_timeout_;
+  plan.greetings = std::move(greetings);
+  return plan;
 }
 
-void Wire::to_client(std::uint64_t connection, std::function<void()> what) {
-  last_back_ = std::max(last_back_ + 1us, world_.now() + delay());
-  auto arrives = [this, connection, what = std::move(what)] {
-    owner_.run([this, connection, what] {
-      if (connection == connection_) what();
-    });
-  };
-  world_.at(last_back_, [this, arrives = std::move(arrives)]() mutable {
-    if (parted_back_) return held_back_.push_back(std::move(arrives));
-    arrives();
-  });
+Connection::Plan Wire::for_commands() {
+  using Kind = Command::Kind;
+  return {.link = link({{.bytes = Command{.kind = Kind::info}.bytes(), .end = end_of},
+                        {.bytes = Command{.kind = Kind::load}.bytes()},
+                        {.bytes = Command{.kind = Kind::run}.bytes(), .stamp = run_of}}),
+          .peer = client_ * 2,
+          .serve = [this](auto connection, auto command) { return serve(connection, command); }};
+}
+
+Connection::Plan Wire::for_messages() {
+  auto plan = link({{.bytes = Command{.kind = Command::Kind::subscribe}.bytes(), .must = true}});
+  plan.access.connect_timeout = std::min<Duration>(plan.access.connect_timeout, kListenTimeout);
+  plan.messages = true;
+  return {.link = std::move(plan),
+          .peer = client_ * 2 + 1,
+          .serve = [this](auto connection, auto command) { return serve(connection, command); },
+          .keep_open = [this] { return owner_.now() < wanted_until_; },
+          .on_open = [this] { owner_.hears(node_); },
+          .on_message = [this](const Reply& reply) { owner_.turn(reply.turn, node_); }};
 }
 
 void Wire::send(RedlockCalls::Actions::Send send) {
-  if (send.deadline <= owner_.now()) {
-    return world_.in(0ms, [this, letter = send.letter] {
-      owner_.run([this, letter] { fail(letter, "no connection in time", false); });
-    });
+  post({.number = send.letter,
+        .message = std::move(send.message),
+        .deadline = send.deadline,
+        .in_full = false});
+}
+
+void Wire::post(Letter letter) {
+  const auto number = letters_.size();
+  letters_.push_back(std::move(letter));
+  commands_.add({.bytes = Command{.number = number}.bytes(),
+                 .deadline = letters_.back().deadline,
+                 .stamped = true,
+                 .done = [this, number](const interlock::redis::Outcome& outcome) {
+                   over(number, outcome.failure);
+                 }});
+}
+
+void Wire::over(std::size_t number, const std::optional<Error>& failure) {
+  auto& letter = letters_[number];
+  if (failure)
+    return owner_.heard(letter.number, node_, Vote::failed(*failure, failure->maybe_held()));
+  auto& reply = commands_.reply();
+  if (reply.type != REDIS_REPLY_ERROR)
+    return owner_.heard(letter.number, node_, std::move(reply.vote));
+  if (interlock::redis::error_code(reply.text) != "NOSCRIPT") {
+    const auto error = to_error(reply.text, "node " + std::to_string(node_));
+    return owner_.heard(letter.number, node_, Vote::failed(error, true));
   }
-  if (state_ == State::up) return put(send.letter, std::move(send.message), false);
-  waiting_.push_back(std::move(send));
-  if (state_ == State::down) connect();
-  watch(waiting_.back().deadline - owner_.now());
-}
-
-void Wire::connect() {
-  if (closed_ || dialing_) return;
-  if (const auto wait = retry_at_ - owner_.now(); wait > Duration::zero()) {
-    dialing_ = true;
-    world_.in(wait, [this] {
-      owner_.run([this] {
-        dialing_ = false;
-        if (state_ == State::down && !waiting_.empty()) connect();
-      });
-    });
-    return;
+  // It goes out again behind everything that was sent since.
+  if (owner_.may_send(letter.number)) {
+    return post({.number = letter.number,
+                 .message = letter.message,
+                 .deadline = letter.deadline,
+                 .in_full = true});
   }
-  state_ = State::connecting;
-  const auto connection = ++connection_;
-  if (host_.down() && !parted_there_) {
-    world_.in(weather_.most, [this, connection] {
-      owner_.run([this, connection] {
-        if (connection == connection_) drop("connection refused");
-      });
-    });
+  const Error closed(interlock::Errc::unreachable, "released meanwhile");
+  owner_.heard(letter.number, node_, Vote::failed(closed, false));
+}
+
+// As long as it is refused, nothing is done, whatever it is.
+std::optional<Reply> Wire::serve(std::uint64_t connection, Command command) {
+  using Kind = Command::Kind;
+  auto& host = path_.host;
+  if (command.kind != Kind::script && host.turns_away()) return std::nullopt;
+  if (const auto* why = host.refusal()) return Reply{.type = REDIS_REPLY_ERROR, .text = why};
+  switch (command.kind) {
+    case Kind::info:
+      return Reply{.text = std::to_string(connection)};
+    case Kind::load:
+      host.learn_all();
+      return Reply{};
+    case Kind::run:
+      return Reply{.text = raw(static_cast<std::uint32_t>(host.epoch()))};
+    case Kind::subscribe:
+      listener().listens = connection;
+      return Reply{};
+    case Kind::kill:
+      if (!commander().has(command.number))
+        return Reply{.type = REDIS_REPLY_ERROR, .text = "ERR No such client"};
+      commander().end(command.number);
+      return Reply{};
+    case Kind::script:
+      return serve_script(connection, command);
   }
-  to_host([this, connection] {
-    if (connection <= undelivered_) return;
-    host_epoch_ = host_.epoch();
-    auto& peer = host_.peer(client_);
-    if (peer.connection > connection) return;
-    peer.connection = connection;
-    host_.learn_all();
-    to_client(connection, [this] { greeted(); });
-  });
-  world_.in(call_timeout_ + 1ms, [this, connection] {
-    owner_.run([this, connection] {
-      if (connection == connection_ && state_ == State::connecting)
-        drop("no connection within its time");
-    });
-  });
+  return std::nullopt;
 }
 
-void Wire::greeted() {
-  if (state_ != State::connecting) return;
-  state_ = State::up;
-  pause_ = {};
-  for (auto& send : std::exchange(waiting_, {})) put(send.letter, std::move(send.message), false);
-}
-
-void Wire::put(std::uint64_t letter, Message message, bool in_full) {
-  sent_.push_back({.letter = letter, .message = message, .at = owner_.now()});
-  to_host([this, connection = connection_, letter, message = std::move(message), in_full] {
-    serve(connection, letter, message, in_full);
-  });
-  if (sent_.size() == 1) watch(call_timeout_);
-}
-
-void Wire::serve(std::uint64_t connection, std::uint64_t letter, const Message& message,
-                 bool in_full) {
-  if (host_.peer(client_).connection != connection || connection <= undelivered_) return;
-  if (!in_full && !host_.knows(message.kind))
-    return to_client(connection, [this, letter] { unknown_script(letter); });
-  host_.learn(message.kind);
-  auto vote = host_.node().serve(message, client_, host_.clock());
-  if (weather_.doubled != 0 && world_.random.one_in(weather_.doubled))
-    (void)host_.node().serve(message, client_, host_.clock());
-  world_.trace([&] {
+std::optional<Reply> Wire::serve_script(std::uint64_t connection, Command command) {
+  auto& host = path_.host;
+  auto& world = path_.world;
+  check(connection, command);
+  auto& letter = letters_[command.number];
+  letter.served = true;
+  const auto& message = letter.message;
+  if (!letter.in_full && !host.knows(message.kind))
+    return Reply{.type = REDIS_REPLY_ERROR, .text = "NOSCRIPT No matching script"};
+  host.learn(message.kind);
+  auto vote = host.node().serve(message, client_, host.clock());
+  if (path_.weather.doubled != 0 && world.random.one_in(path_.weather.doubled))
+    (void)host.node().serve(message, client_, host.clock());
+  world.trace([&] {
     return "node " + std::to_string(node_) + " serves client " + std::to_string(client_) + ": " +
            describe(message) + " -> " + describe(vote);
   });
-  to_client(connection,
-            [this, letter, vote = std::move(vote)]() mutable { reply(letter, std::move(vote)); });
+  return Reply{.vote = std::move(vote)};
 }
 
-void Wire::reply(std::uint64_t letter, Vote vote) {
-  if (sent_.empty()) return;
-  sent_.pop_front();
-  if (!sent_.empty()) watch(sent_.front().at + call_timeout_ - owner_.now());
-  owner_.heard(letter, node_, std::move(vote));
-}
-
-// It goes out again behind everything that was sent since.
-void Wire::unknown_script(std::uint64_t letter) {
-  if (sent_.empty()) return;
-  auto sent = std::move(sent_.front());
-  sent_.pop_front();
-  if (owner_.may_send(letter)) return put(letter, std::move(sent.message), true);
-  fail(letter, "released meanwhile", false);
-}
-
-void Wire::watch(Duration after) {
-  world_.in(std::max(after, Duration::zero()) + 1ms, [this] {
-    owner_.run([this] {
-      const auto now = owner_.now();
-      if (!sent_.empty() && now >= sent_.front().at + call_timeout_)
-        return drop("the server does not answer");
-      for (auto it = waiting_.begin(); it != waiting_.end();) {
-        if (it->deadline > now) {
-          ++it;
-          continue;
-        }
-        const auto letter = it->letter;
-        it = waiting_.erase(it);
-        return fail(letter, "no connection in time", false), watch({});
-      }
-    });
-  });
-}
-
-void Wire::fail(std::uint64_t letter, const std::string& why, bool sent) {
-  owner_.heard(
-      letter, node_,
-      Vote::failed(Error(Errc::unreachable, why, {.resource = {}, .node = {}, .maybe_held = sent}),
-                   sent));
-}
-
-void Wire::drop(const std::string& why) {
-  state_ = State::down;
-  ++connection_;  // replies on the connection before are dropped from here on
-  pause_ = std::clamp(pause_ * 2, kFirstRetry, kLongestRetry);
-  retry_at_ = owner_.now() + world_.random.between(pause_ / 2, pause_);
-  auto sent = std::exchange(sent_, {});
-  auto waiting = std::exchange(waiting_, {});
-  for (const auto& each : sent) fail(each.letter, why, true);
-  for (const auto& each : waiting) fail(each.letter, why, false);
+void Wire::check(std::uint64_t connection, Command command) {
+  auto& world = path_.world;
+  const auto about = [&] {
+    return "node " + std::to_string(node_) + " is told by connection " +
+           std::to_string(connection) + " of client " + std::to_string(client_) + " to " +
+           describe(letters_[command.number].message);
+  };
+  auto& newest = commander().newest;
+  if (connection < newest)
+    world.violate("late", about() + ", after connection " + std::to_string(newest));
+  newest = std::max(newest, connection);
+  if (letters_[command.number].served) world.violate("twice", about() + ", once more");
+  if (command.stamp != 0 && command.stamp != path_.host.epoch())
+    world.violate("stamp", about() + ", as run " + std::to_string(command.stamp) + " of run " +
+                               std::to_string(path_.host.epoch()));
 }
 
 bool Wire::listen() {
-  if (listens_) return true;
-  if (std::exchange(subscribing_, true)) return false;
-  to_host([this] {
-    if (host_.down()) return;
-    host_.peer(client_).listens = true;
-    world_.in(weather_.most, [this] {
-      owner_.run([this] {
-        subscribing_ = false;
-        if (!host_.peer(client_).listens || closed_) return;
-        listens_ = true;
-        owner_.hears(node_);
-      });
-    });
-  });
-  world_.in(2s, [this] { subscribing_ = false; });
+  wanted_until_ = owner_.now() + kWantedFor;
+  if (messages_.open()) return true;
+  messages_.advance();
   return false;
 }
 
 bool Wire::publish(const interlock::Owner& owner) {
-  if (closed_ || !host_.peer(client_).listens) return false;
-  world_.in(world_.random.between(weather_.least, weather_.most), [this, owner] {
-    if (parted_back_) return;  // a hint that is lost
-    owner_.run([this, owner] { owner_.turn(owner, node_); });
-  });
+  const auto connection = listener().listens;
+  if (!listener().has(connection)) return false;
+  messages_.say(connection, {.turn = owner});
   return true;
 }
 
 void Wire::part(bool there, bool back) {
-  parted_there_ = parted_there_ || there;
-  parted_back_ = parted_back_ || back;
+  path_.parted_there = path_.parted_there || there;
+  path_.parted_back = path_.parted_back || back;
 }
 
 void Wire::join() {
-  parted_there_ = parted_back_ = false;
-  for (auto& each : std::exchange(held_there_, {})) host_.arrive(std::move(each));
-  for (auto& each : std::exchange(held_back_, {})) each();
+  path_.parted_there = path_.parted_back = false;
+  commands_.join();
+  messages_.join();
 }
 
 void Wire::cut(bool delivers) {
-  if (!delivers) undelivered_ = connection_;
-  listens_ = false;
-  host_.peer(client_).listens = false;
-  restarted();
+  commands_.cut(delivers);
+  messages_.cut(delivers);
+}
+
+void Wire::close() {
+  commands_.close();
+  messages_.close();
 }
 
 void Wire::restarted() {
-  listens_ = false;
-  const auto connection = connection_;
-  world_.in(world_.random.between(0ms, 50ms), [this, connection] {
-    owner_.run([this, connection] {
-      if (connection == connection_ && state_ != State::down)
-        drop("the server closed the connection");
-    });
-  });
+  commands_.server_ended();
+  messages_.server_ended();
 }
 
 }  // namespace simulation

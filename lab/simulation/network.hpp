@@ -1,8 +1,4 @@
-// Simulated servers, and each client's connections to them.
-//
-// What TCP promises per connection holds: messages arrive in the order in which they were sent, and none is lost unless
-// the connection is. Messages of a connection that was given up may arrive late, until the next connection of the same
-// client is greeted: it ends the one before on the server (see Link). A message may be served twice in a row.
+// Simulated servers, and what a client says to them.
 #pragma once
 
 #include <deque>
@@ -10,8 +6,8 @@
 #include <vector>
 
 #include "backends/redis/redlock_calls.hpp"
+#include "connection.hpp"
 #include "node.hpp"
-#include "world.hpp"
 
 namespace simulation {
 
@@ -36,16 +32,36 @@ class Host {
   void start(Node::Restart how);
   void forget_scripts() { scripts_ = 0; }
   void set(Duration by) { clock_.set(by); }
+  /// It answers every command with that it is loading its data, or with that it is busy.
+  void refuse(const char* why, Time until) {
+    refusal_ = why;
+    refuses_until_ = until;
+  }
+  /// It ends connections in the middle of their greetings, some of them.
+  void turn_away(Time until) { turns_away_until_ = until; }
+  void heal();
 
-  // Of each client:
+  /// One of those that connect: a client has two, one for commands and one for messages.
   struct Peer {
-    std::uint64_t connection = 0;  ///< the only one that is served
-    bool listens = false;
+    std::vector<std::uint64_t> connections{};  ///< that are open
+    std::uint64_t newest = 0;                  ///< that has sent a script
+    std::uint64_t listens = 0;                 ///< is subscribed
+    void accept(std::uint64_t connection) { connections.push_back(connection); }
+    void end(std::uint64_t connection) { std::erase(connections, connection); }
+    [[nodiscard]] bool has(std::uint64_t connection) const {
+      return std::find(connections.begin(), connections.end(), connection) != connections.end();
+    }
   };
-  [[nodiscard]] Peer& peer(std::size_t client) { return peers_[client]; }
+  [[nodiscard]] Peer& peer(std::size_t number) { return peers_[number]; }
   [[nodiscard]] bool knows(Message::Kind kind) const { return (scripts_ & mask(kind)) != 0; }
   void learn(Message::Kind kind) { scripts_ |= mask(kind); }
   void learn_all() { scripts_ = ~0U; }
+  [[nodiscard]] const char* refusal() const {
+    return world_.now() < refuses_until_ ? refusal_ : nullptr;
+  }
+  [[nodiscard]] bool turns_away() const {
+    return world_.now() < turns_away_until_ && world_.random.one_in(4);
+  }
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
  private:
@@ -59,31 +75,24 @@ class Host {
   unsigned scripts_ = ~0U;
   std::uint64_t epoch_ = 1;
   std::vector<std::function<void()>> inbox_;
+  const char* refusal_ = nullptr;
+  Time refuses_until_{}, turns_away_until_{};
 };
 
-/// How fast messages travel at this moment, and how often they are doubled.
-struct Weather {
-  Duration least = 100us, most = 2ms;
-  std::uint64_t doubled = 0;  ///< one in so many; 0: none
-};
-
-/// The connections of one client to one server.
+/// What one client has of one server: a connection for commands and one for messages, as Server has. It sends scripts by
+/// their names, and in full if the server does not know them (any more).
 class Wire {
  public:
   /// What becomes of what was sent.
-  class Owner {
+  class Owner : public Connection::Process {
    public:
-    virtual ~Owner() = default;
     virtual void heard(std::uint64_t letter, std::size_t node, Vote vote) = 0;
     [[nodiscard]] virtual bool may_send(std::uint64_t letter) const = 0;
     virtual void hears(std::size_t node) = 0;
     virtual void turn(const interlock::Owner& owner, std::size_t node) = 0;
-    /// Runs it when the client runs.
-    virtual void run(std::function<void()> what) = 0;
-    [[nodiscard]] virtual TimePoint now() const = 0;
   };
 
-  Wire(World& world, const Weather& weather, Host& host, Owner& owner, std::size_t client,
+  Wire(World& world, const Path::Weather& weather, Host& host, Owner& owner, std::size_t client,
        std::size_t node, Duration call_timeout);
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
@@ -98,54 +107,40 @@ class Wire {
   void part(bool there, bool back);  ///< in which directions nothing arrives
   void join();
   /// Each message takes up to so much longer.
-  void lag(Duration most) { lag_ = most; }
-  void cut(bool delivers);  ///< `delivers`: what is on its way still arrives
+  void lag(Duration most) { path_.lag = most; }
+  void cut(bool delivers);  ///< `delivers`: what is on its way still arrives, perhaps late
   void restarted();
-  void close() { closed_ = true; }
+  /// The process of the client has ended.
+  void close();
 
  private:
-  enum class State : std::uint8_t { down, connecting, up };
-  struct Sent {
-    std::uint64_t letter;
+  struct Letter {
+    std::uint64_t number;
     Message message;
-    TimePoint at;
+    TimePoint deadline;
+    bool in_full;
+    bool served = false;
   };
 
-  [[nodiscard]] Duration delay();
-  void to_host(std::function<void()> what);
-  void to_client(std::uint64_t connection, std::function<void()> what);
-  void connect();
-  void greeted();
-  void put(std::uint64_t letter, Message message, bool in_full);
-  void serve(std::uint64_t connection, std::uint64_t letter, const Message& message, bool in_full);
-  void reply(std::uint64_t letter, Vote vote);
-  void unknown_script(std::uint64_t letter);
-  void drop(const std::string& why);
-  void fail(std::uint64_t letter, const std::string& why, bool sent);
-  void watch(Duration after);
+  [[nodiscard]] LinkMachine::Plan link(std::vector<Greeting> greetings) const;
+  [[nodiscard]] Connection::Plan for_commands();
+  [[nodiscard]] Connection::Plan for_messages();
+  void post(Letter letter);
+  void over(std::size_t letter, const std::optional<Error>& failure);
+  std::optional<Reply> serve(std::uint64_t connection, Command command);
+  std::optional<Reply> serve_script(std::uint64_t connection, Command command);
+  void check(std::uint64_t connection, Command command);
+  [[nodiscard]] Host::Peer& commander() { return path_.host.peer(client_ * 2); }
+  [[nodiscard]] Host::Peer& listener() { return path_.host.peer(client_ * 2 + 1); }
 
-  World& world_;
-  const Weather& weather_;
-  Host& host_;
+  Path path_;
   Owner& owner_;
-  std::size_t client_, node_;
-  Duration call_timeout_;
-  State state_ = State::down;
-  std::uint64_t connection_ = 0;
-  std::uint64_t host_epoch_ = 0;  // when it was connected
-  std::uint64_t undelivered_ =
-      0;  // connections up to this one were cut, and nothing of them arrives
-  bool closed_ = false;
-  bool listens_ = false, subscribing_ = false;
-  bool parted_there_ = false, parted_back_ = false;
-  std::vector<std::function<void()>> held_there_, held_back_;
-  Time last_there_{}, last_back_{};
-  std::deque<RedlockCalls::Actions::Send> waiting_;
-  std::deque<Sent> sent_;
-  TimePoint retry_at_{};
-  Duration pause_{};
-  Duration lag_{};
-  bool dialing_ = false;  // when the pause is over
+  const std::size_t client_, node_;
+  const Duration call_timeout_;
+  std::deque<Letter> letters_;  // all there ever were: one may arrive late
+  TimePoint wanted_until_{};
+  Connection commands_;
+  Connection messages_;
 };
 
 }  // namespace simulation

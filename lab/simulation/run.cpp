@@ -37,7 +37,7 @@ class Simulation {
   const Options& options_;
   Random random_;
   World world_;
-  Weather weather_;
+  Path::Weather weather_;
   interlock::Traits traits_;
   Worker::Habits habits_;
   std::vector<std::unique_ptr<Host>> hosts_;

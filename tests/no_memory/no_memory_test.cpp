@@ -2,68 +2,21 @@
 // takes no answer away from anybody.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "eventually.hpp"
 #include "interlock/interlock.hpp"
-
-namespace {
-
-std::atomic<long> allocations = 0;  ///< of all threads, but for those of the tests themselves
-std::atomic<long> fails_at = 0;     ///< this one of them fails; 0: none
-std::atomic<long> one_of = 0;       ///< one of so many fails; 0: none
-std::atomic<long> failed = 0;
-thread_local bool exempt = false;
-
-bool fails() {
-  if (exempt) return false;
-  const auto number = ++allocations;
-  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;
-  const auto mixed = static_cast<long>((static_cast<std::uint64_t>(number) * kOdd) >> 33U);
-  const long among = one_of;
-  if (number != fails_at && (among == 0 || mixed % among != 0)) return false;
-  ++failed;
-  return true;
-}
-
-}  // namespace
-
-// NOLINTBEGIN(cppcoreguidelines-no-malloc,misc-new-delete-overloads)
-void* operator new(std::size_t size) {
-  void* memory = fails() ? nullptr : std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void* operator new[](std::size_t size) { return operator new(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-// NOLINTEND(cppcoreguidelines-no-malloc,misc-new-delete-overloads)
+#include "no_memory/failing.hpp"
 
 namespace interlock {
 namespace {
 
 using namespace std::chrono_literals;
 using testing_support::eventually;
-
-/// What the test itself does meanwhile.
-class Exempt {
- public:
-  Exempt() : before_(std::exchange(exempt, true)) {}
-  Exempt(const Exempt&) = delete;
-  Exempt& operator=(const Exempt&) = delete;
-  ~Exempt() { exempt = before_; }
-
- private:
-  bool before_;
-};
+using namespace no_memory;
 
 /// Longer than anything here takes.
 constexpr auto kTtl = 10min;

@@ -2,8 +2,8 @@
 
 #include <poll.h>
 
-#include <algorithm>
 #include <array>
+#include <random>
 
 #include "core/text.hpp"
 
@@ -11,99 +11,120 @@ namespace interlock::redis {
 
 namespace {
 
-constexpr Duration kFirstPause = std::chrono::milliseconds(10);
-constexpr Duration kLongestPause = std::chrono::seconds(1);
 constexpr int kReadsAtOnce = 4;
+
+LinkMachine::Plan machine_plan(Link::Plan& plan) {
+  return {.name = plan.name,
+          .endpoint = plan.endpoint,
+          .access = plan.access,
+          .greetings = std::move(plan.greetings),
+          .messages = static_cast<bool>(plan.on_push)};
+}
+
+struct Told {
+  Done done;
+  Outcome outcome;
+  void operator()() { done(std::move(outcome)); }
+};
+
+/// Notes that a request is over. If memory is at its end, nothing has changed, but the outcome is lost.
+void finish(Request& request, Outcome outcome, Finished& finished) {
+  if (request.done) {
+    Told told{.done = std::move(request.done), .outcome = std::move(outcome)};
+    try {
+      finished.list.emplace_back(std::move(told));
+    } catch (...) {
+      request.done = std::move(told.done);
+      throw;
+    }
+  }
+  if (request.urgent) ++finished.urgent;
+}
 
 }  // namespace
 
+Link::Link(Plan plan)
+    : plan_(std::move(plan)),
+      secrets_{plan_.access.password},
+      machine_(machine_plan(plan_), std::random_device{}()) {}
+
 void Link::redirect(Endpoint endpoint, TimePoint now, Finished& finished) {
-  if (endpoint == plan_.endpoint) return;
-  plan_.endpoint = std::move(endpoint);
-  if (socket_)
-    drop(Error(Errc::unreachable, "the server is not the one to ask any more"), now, finished);
-  retry_at_ = now;
-  pause_ = {};
+  machine_.redirect(std::move(endpoint), now, steps_);
+  perform(finished);
 }
 
 void Link::reconnect(TimePoint now, Finished& finished) {
-  if (socket_) drop(Error(Errc::unreachable, "the connection begins anew"), now, finished);
-}
-
-void Link::abandon(Finished& finished) {
-  for (; !sent_.empty(); sent_.pop_front()) finish(sent_.front().request, {}, finished);
-  for (; !waiting_.empty(); waiting_.pop_front()) finish(waiting_.front(), {}, finished);
+  machine_.reconnect(now, steps_);
+  perform(finished);
 }
 
 void Link::refuse(const Error& why, Finished& finished) {
-  if (socket_) return;
-  for (; !waiting_.empty(); waiting_.pop_front())
-    finish(waiting_.front(), failure(why, false), finished);
-  plan_next();
+  perform(finished);
+  machine_.refuse(why, steps_);
+  perform(finished);
 }
 
-void Link::open(TimePoint now) {
-  opened_ = greeted_ = false;
-  ++connection_;
-  stamp_.clear();
-  end_.clear();
-  opening_until_ = now + plan_.access.connect_timeout;
-  reader_.emplace();
-  out_.clear();
-  out_done_ = 0;
-  socket_.emplace(plan_.endpoint, plan_.access);
-}
-
-void Link::greet() {
-  answered_ = 0;
-  for (const auto& greeting : plan_.greetings) out_ += greeting.bytes;
-  out_ += end_last_;
+void Link::abandon(Finished& finished) {
+  for (auto& each : machine_.abandon()) finish(each.request, {}, finished);
 }
 
 void Link::advance(TimePoint now, Finished& finished) {
-  // Only what was not sent can be given up one by one.
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    if (it->deadline > now) {
-      ++it;
-      continue;
-    }
-    const auto why = problem_.empty() ? "" : ": " + problem_;
-    finish(*it, failure(Error(Errc::unreachable, "no connection in time" + why), false), finished);
-    it = waiting_.erase(it);
-  }
   try {
-    if (!socket_ && now >= retry_at_ && wants_connection()) open(now);
-    if (socket_) {
-      if (!opened_ && socket_->connect()) {
-        opened_ = true;
-        greet();
-      }
-      if (opened_) send(now);
-      if (!greeted_ && now >= opening_until_)
-        throw Error(Errc::unreachable,
-                    !opened_ && plan_.access.tls
-                        ? "no connection within its time; does this port speak TLS?"
-                        : "no connection within its time");
-      if (!sent_.empty() && now >= sent_.front().at + plan_.access.call_timeout)
-        throw Error(Errc::unreachable, "the server does not answer");
+    perform(finished);  // what was left undone as there was no memory for it
+    machine_.advance(now, keeps_open(), steps_);
+    perform(finished);
+    if (machine_.state() == State::connecting && socket_->connect()) {
+      machine_.opened(steps_);
+      perform(finished);
     }
+    if (is_open()) write();
   } catch (const Error& error) {
-    drop(error, now, finished);
+    fail(error, now, finished);
   } catch (const std::exception& error) {  // the system refuses something, memory mostly
-    drop(Error(Errc::unreachable, error.what()), now, finished);
+    fail(Error(Errc::unreachable, error.what()), now, finished);
   }
-  plan_next();
 }
 
-void Link::send(TimePoint now) {
-  if (greeted_) {
-    for (; !waiting_.empty(); waiting_.pop_front()) {
-      if (waiting_.front().stamped) put_stamp(waiting_.front().bytes);
-      out_ += waiting_.front().bytes;
-      waiting_.front().bytes.clear();
-      sent_.push_back({.request = std::move(waiting_.front()), .at = now});
-    }
+void Link::fail(const Error& error, TimePoint now, Finished& finished) {
+  machine_.failed(error, now, steps_);
+  perform(finished);
+}
+
+void Link::perform(Finished& finished) {
+  if (steps_.close) close(finished);
+  if (steps_.answered) answered({}, finished);
+  for (; !steps_.over.empty(); steps_.over.pop_front()) {
+    auto& over = steps_.over.front();
+    finish(over.request, {.reply = {}, .failure = machine_.failure_of(over, *steps_.why)},
+           finished);
   }
+  steps_.why.reset();
+  if (steps_.open) open();
+  if (!steps_.bytes.empty()) {
+    out_ += steps_.bytes;
+    steps_.bytes.clear();
+  }
+  if (std::exchange(steps_.greeted, false) && plan_.on_open)
+    finished.list.emplace_back(plan_.on_open);
+}
+
+void Link::close(Finished& finished) {
+  socket_.reset();
+  reader_.reset();
+  out_.clear();
+  out_done_ = 0;
+  if (plan_.on_close)
+    finished.list.emplace_back([tell = plan_.on_close, why = *steps_.why] { tell(why); });
+  steps_.close = false;
+}
+
+void Link::open() {
+  reader_.emplace();
+  socket_.emplace(machine_.endpoint(), plan_.access);
+  steps_.open = false;
+}
+
+void Link::write() {
   while (out_done_ < out_.size()) {
     const auto put = socket_->write(out_.data() + out_done_, out_.size() - out_done_);
     if (put == 0) return;
@@ -113,31 +134,24 @@ void Link::send(TimePoint now) {
   out_done_ = 0;
 }
 
-void Link::put_stamp(std::string& bytes) const {
-  constexpr std::size_t kLineEnd = 2;
-  if (bytes.size() < stamp_.size() + kLineEnd) return;
-  std::copy(stamp_.begin(), stamp_.end(),
-            bytes.end() - static_cast<std::ptrdiff_t>(stamp_.size() + kLineEnd));
-}
-
 void Link::ready(TimePoint now, Finished& finished, bool soon) {
   if (!socket_) return;
   try {
-    if (opened_) receive(finished, soon);
+    if (is_open()) receive(now, finished, soon);
   } catch (const Error& error) {
     // A port for TLS hangs up on whoever just begins to talk.
-    const bool talked = greeted_ || answered_ > 0 || plan_.access.tls || !error.retryable();
-    drop(talked ? error
+    const bool talked = machine_.acquainted() || plan_.access.tls || !error.retryable();
+    fail(talked ? error
                 : Error(error.errc(), error.message() + "; does this port want TLS (rediss:)?"),
          now, finished);
   } catch (const std::exception& error) {
-    drop(Error(Errc::unreachable, error.what()), now, finished);
+    fail(Error(Errc::unreachable, error.what()), now, finished);
   }
   advance(now, finished);
 }
 
 // A server that never stops sending must not keep the loop from its other connections and deadlines.
-void Link::receive(Finished& finished, bool soon) {
+void Link::receive(TimePoint now, Finished& finished, bool soon) {
   std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   int reads = 0;
   for (std::size_t got = buffer.size();
@@ -147,103 +161,41 @@ void Link::receive(Finished& finished, bool soon) {
     soon = false;
     if (got == 0) return;
     reader_->feed({buffer.data(), got});
-    while (auto reply = reader_->next()) take(std::move(*reply), finished);
+    while (auto reply = reader_->next()) {
+      take(std::move(*reply), now, finished);
+      if (!socket_) return;
+    }
   }
 }
 
-void Link::take(Response reply, Finished& finished) {
+void Link::take(Response reply, TimePoint now, Finished& finished) {
   if (is_error(*reply)) hide_in_error(*reply, secrets_);
-  if (!greeted_) return take_greeting(*reply, finished);
-  if (sent_.empty()) {
-    if (!plan_.on_push) throw Error(Errc::unreachable, "the server said something unasked");
+  machine_.heard(*reply, now, steps_);
+  if (steps_.answered) return answered(std::move(reply), finished);
+  if (std::exchange(steps_.message, false))
     finished.list.emplace_back([tell = plan_.on_push, reply = std::move(reply)] { tell(*reply); });
-    return;
-  }
-  if (--sent_.front().request.replies > 0) return;
-  if (plan_.on_error && is_error(*reply)) {
+  perform(finished);
+}
+
+// Without a reply: there was no memory to tell it.
+void Link::answered(Response reply, Finished& finished) {
+  Outcome outcome{.reply = std::move(reply), .failure = {}, .connection = machine_.connection()};
+  if (!outcome.reply) {
+    outcome.failure.emplace(Errc::unreachable, "no memory for the server's answer",
+                            Error::Where{.resource = {}, .node = plan_.name, .maybe_held = true});
+  } else if (plan_.on_error && is_error(*outcome.reply)) {
     finished.list.emplace_back(
-        [tell = plan_.on_error, text = std::string(text_of(*reply))] { tell(text); });
+        [tell = plan_.on_error, text = std::string(text_of(*outcome.reply))] { tell(text); });
   }
-  finish(sent_.front().request,
-         {.reply = std::move(reply), .failure = {}, .connection = connection_}, finished);
-  sent_.pop_front();
-}
-
-void Link::take_greeting(const redisReply& reply, Finished& finished) {
-  if (answered_ < plan_.greetings.size()) {
-    check_greeting(plan_.greetings[answered_++], reply);
-  } else {
-    check_passing(reply);
-    end_last_.clear();
-  }
-  if (answered_ < plan_.greetings.size() || !end_last_.empty()) return;
-  greeted_ = true;
-  problem_.clear();
-  pause_ = {};
-  if (plan_.on_open) finished.list.emplace_back(plan_.on_open);
-}
-
-void Link::check_greeting(const Greeting& greeting, const redisReply& reply) {
-  // Without a password, what comes next is the least of the problems: such a server takes no long
-  // commands and hangs up.
-  if (is_error(reply) && (greeting.must || error_code(text_of(reply)) == "NOAUTH"))
-    throw to_error(text_of(reply), plan_.name);
-  if (greeting.check) {
-    if (const auto error = greeting.check(reply)) throw Error(*error);
-  }
-  if (greeting.stamp) stamp_ = greeting.stamp(reply);
-  if (!greeting.end) return;
-  check_passing(reply);
-  end_ = greeting.end(reply);
-}
-
-// A server that can't do it now is asked again; one that never will goes without.
-void Link::check_passing(const redisReply& reply) const {
-  if (!is_error(reply)) return;
-  const auto error = to_error(text_of(reply), plan_.name);
-  if (error.retryable()) throw Error(error);
-}
-
-// Sent: the server may have done it all the same.
-Outcome Link::failure(const Error& why, bool sent) const {
-  return {.reply = {},
-          .failure = Error(why.errc(), why.message(),
-                           {.resource = {}, .node = plan_.name, .maybe_held = sent})};
-}
-
-void Link::drop(const Error& error, TimePoint now, Finished& finished) {
-  const auto why = secrets_.hide(error);  // also in names of hosts that a server gave
-  socket_.reset();
-  reader_.reset();
-  problem_ = why.message();
-  if (!sent_.empty()) end_last_ = end_;
-  if (plan_.on_close) finished.list.emplace_back([tell = plan_.on_close, why] { tell(why); });
-  greeted_ = opened_ = false;
-  // Each of us at another time, so that a server that comes back is not overrun.
-  pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);
-  const auto half = pause_.count() / 2;
-  retry_at_ = now + Duration(half + std::uniform_int_distribution<Duration::rep>(0, half)(random_));
-  for (; !sent_.empty(); sent_.pop_front())
-    finish(sent_.front().request, failure(why, true), finished);
-  for (; !waiting_.empty(); waiting_.pop_front()) {
-    finish(waiting_.front(), failure(why, false), finished);
-  }
-  plan_next();
+  finish(*steps_.answered, std::move(outcome), finished);
+  steps_.answered.reset();
 }
 
 short Link::events() const noexcept {
   short events = socket_->wants();
-  if (opened_) events |= POLLIN;
-  if (opened_ && out_done_ < out_.size()) events |= POLLOUT;
+  if (is_open()) events |= POLLIN;
+  if (is_open() && out_done_ < out_.size()) events |= POLLOUT;
   return events;
-}
-
-void Link::plan_next() {
-  next_ = TimePoint::max();
-  if (!socket_ && wants_connection()) next_ = retry_at_;
-  if (socket_ && !greeted_) next_ = std::min(next_, opening_until_);
-  if (!sent_.empty()) next_ = std::min(next_, sent_.front().at + plan_.access.call_timeout);
-  for (const auto& request : waiting_) next_ = std::min(next_, request.deadline);
 }
 
 }  // namespace interlock::redis
