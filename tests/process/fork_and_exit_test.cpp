@@ -57,5 +57,14 @@ TEST_F(Exits, AHolderThatExitsIsSucceededAtOnce) {
   EXPECT_GT(next.fence(), 0U);
 }
 
+TEST_F(Exits, AProgramThatEndsAsACallbackIsGivenALeaseReleasesIt) {
+  for (int i = 0; i < 40; ++i) {
+    const auto* how = i % 2 == 0 ? "callback" : "main";
+    Child receiver("receiver", {url(), how});
+    ASSERT_EQ(receiver.wait(), 0) << how;
+    ASSERT_TRUE(nothing_left()) << how;
+  }
+}
+
 }  // namespace
 }  // namespace interlock::process
