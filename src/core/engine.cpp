@@ -181,14 +181,13 @@ std::shared_ptr<Pursuit> make_pursuit(const std::shared_ptr<Engine>& engine,
                                    wait);
 }
 
-Lease begin(std::shared_ptr<Hold> hold) {
+void begin(Hold& hold) {
   try {
-    hold->begin();
+    hold.begin();
   } catch (...) {
-    hold->drop();
+    hold.drop();
     throw;
   }
-  return Lease(std::move(hold));
 }
 
 }  // namespace
@@ -262,7 +261,8 @@ Attempt Engine::conclude(const std::shared_ptr<const Template>& what, Pursuit& p
                   {.resource = what->resource, .node = traits_.where, .maybe_held = false}),
             pursuit.waited(), result.attempts()};
   }
-  return Attempt(begin(std::move(hold)));
+  begin(*hold);
+  return Attempt(Lease(std::move(hold)));
 }
 
 namespace {
@@ -362,13 +362,15 @@ Lease Engine::adopt(std::string_view text, bool renew) {
   if (answer.verdict == Verdict::unknown) throw answer.why->about(what->resource);
   if (answer.verdict != Verdict::granted) throw gone("the detached lease has ended");
   observe({.event = Event::adopted, .claim = claim, .resource = what->resource});
-  return begin(std::make_shared<Hold>(shared_from_this(), what,
-                                      Grant{.claim = claim,
-                                            .fences = std::move(answer.fences),
-                                            .sent = sent,
-                                            .at = now(),
-                                            .waited = {},
-                                            .attempts = 1}));
+  auto hold = std::make_shared<Hold>(shared_from_this(), what,
+                                     Grant{.claim = claim,
+                                           .fences = std::move(answer.fences),
+                                           .sent = sent,
+                                           .at = now(),
+                                           .waited = {},
+                                           .attempts = 1});
+  begin(*hold);
+  return Lease(std::move(hold));
 }
 
 bool Engine::evict(std::string_view resource, const Owner& owner) {
