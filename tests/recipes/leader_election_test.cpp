@@ -159,6 +159,38 @@ TEST_P(Election, ResigningEndsAllCampaigns) {
   EXPECT_TRUE(leader.try_lead()) << "nobody is left in line";
 }
 
+/// Resigns at the first grant: the store has given the lock, and nobody has the lease yet.
+class ResignsWhenGranted final : public Observer {
+ public:
+  void on(const Observation& observation) noexcept override {
+    if (observation.event != Event::granted) return;
+    if (auto* const it = election.exchange(nullptr)) {
+      it->resign();
+      resigned = true;
+    }
+  }
+  std::atomic<LeaderElection*> election = nullptr;
+  std::atomic<bool> resigned = false;
+};
+
+TEST_P(Election, NoTermBeginsAfterResigningWhicheverWayItIsGranted) {
+  const std::map<std::string, std::function<void(LeaderElection&)>> ways{
+      {"start", [](LeaderElection& it) { it.start(); }},
+      {"try_lead", [](LeaderElection& it) { EXPECT_FALSE(it.try_lead()); }},
+      {"campaign", [](LeaderElection& it) { EXPECT_THROW((void)it.campaign(), Error); }}};
+  for (const auto& [name, lead] : ways) {
+    SCOPED_TRACE(name);
+    Diary diary;
+    const auto observer = std::make_shared<ResignsWhenGranted>();
+    LeaderElection it(Client(store().open(), {.observer = observer}), "orders", diary.options());
+    observer->election = &it;
+    lead(it);
+    EXPECT_TRUE(eventually([&] { return observer->resigned && nothing_left(); }));
+    EXPECT_FALSE(it.is_leader());
+    EXPECT_EQ(diary.count("gain"), 0U);
+  }
+}
+
 TEST_P(Election, TheNextOneWaitsUntilTheOldOneHasStopped) {
   Diary diary;
   LeaderElection* next = nullptr;
