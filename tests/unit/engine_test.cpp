@@ -478,6 +478,40 @@ TEST_F(EngineTest, AWaiterThatLeftAtExitAsksNoMore) {
   EXPECT_FALSE(got);
 }
 
+// Keeps the answer that grants to itself until it is told to give it.
+class Withholding final : public Backend {
+ public:
+  struct Answers {
+    bool withheld = true;
+    std::atomic<int> releases = 0;
+    std::mutex mutex;
+    std::function<void()> give;
+  };
+  Withholding(std::unique_ptr<Backend> inner, std::shared_ptr<Answers> answers)
+      : inner_(std::move(inner)), answers_(std::move(answers)) {}
+  [[nodiscard]] const Traits& traits() const noexcept override { return inner_->traits(); }
+  void acquire(const Claim& c, bool queue, Call call, Reply r) override {
+    inner_->acquire(c, queue, call, [answers = answers_, r = std::move(r)](Answer answer) {
+      if (!answers->withheld || answer.verdict != Verdict::granted) return r(std::move(answer));
+      const std::lock_guard lock(answers->mutex);
+      answers->give = [r, answer] { r(answer); };
+    });
+  }
+  void renew(const Claim& c, Call call, Reply r) override { inner_->renew(c, call, std::move(r)); }
+  void release(const Claim& c, Call call, Reply r) override {
+    ++answers_->releases;
+    inner_->release(c, call, std::move(r));
+  }
+  void inspect(const Query& q, Call call, Report r) override {
+    inner_->inspect(q, call, std::move(r));
+  }
+  void on_wake(WakeSink sink) override { inner_->on_wake(std::move(sink)); }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  std::shared_ptr<Answers> answers_;
+};
+
 // The keeper has the acquisition still in hand while the callback runs.
 TEST_F(EngineTest, ALeaseThatACallbackWasGivenAsTheProgramEndsIsReleasedOnce) {
   std::shared_ptr<core::Engine> engine;
@@ -496,39 +530,9 @@ TEST_F(EngineTest, ALeaseThatACallbackWasGivenAsTheProgramEndsIsReleasedOnce) {
   EXPECT_EQ(lease->state(), LeaseState::released);
   EXPECT_TRUE(other.inspect().resources.empty());
   EXPECT_EQ(seen->count(Event::released), 1);
+  EXPECT_EQ(answers->releases, 1);
   EXPECT_EQ(seen->count(Event::lost), 0);
 }
-
-// Keeps the answer that grants to itself until it is told to give it.
-class Withholding final : public Backend {
- public:
-  struct Answers {
-    std::mutex mutex;
-    std::function<void()> give;
-  };
-  Withholding(std::unique_ptr<Backend> inner, std::shared_ptr<Answers> answers)
-      : inner_(std::move(inner)), answers_(std::move(answers)) {}
-  [[nodiscard]] const Traits& traits() const noexcept override { return inner_->traits(); }
-  void acquire(const Claim& c, bool queue, Call call, Reply r) override {
-    inner_->acquire(c, queue, call, [answers = answers_, r = std::move(r)](Answer answer) {
-      if (answer.verdict != Verdict::granted) return r(std::move(answer));
-      const std::lock_guard lock(answers->mutex);
-      answers->give = [r, answer] { r(answer); };
-    });
-  }
-  void renew(const Claim& c, Call call, Reply r) override { inner_->renew(c, call, std::move(r)); }
-  void release(const Claim& c, Call call, Reply r) override {
-    inner_->release(c, call, std::move(r));
-  }
-  void inspect(const Query& q, Call call, Report r) override {
-    inner_->inspect(q, call, std::move(r));
-  }
-  void on_wake(WakeSink sink) override { inner_->on_wake(std::move(sink)); }
-
- private:
-  std::unique_ptr<Backend> inner_;
-  std::shared_ptr<Answers> answers_;
-};
 
 TEST_F(EngineTest, WhatAWaiterGaveBackAtExitIsNoLeaseWhenItsGrantArrives) {
   MemoryStore real_time;
