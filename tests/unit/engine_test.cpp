@@ -516,8 +516,10 @@ class Withholding final : public Backend {
 TEST_F(EngineTest, ALeaseThatACallbackWasGivenAsTheProgramEndsIsReleasedOnce) {
   std::shared_ptr<core::Engine> engine;
   std::atomic<bool> ended{false};
+  const auto answers = std::make_shared<Withholding::Answers>();
+  answers->withheld = false;
   engine = core::Engine::make(
-      store.open(),
+      std::make_unique<Withholding>(store.open(), answers),
       {.observer = seen, .clock = clock, .executor = [&](const std::function<void()>& callback) {
          callback();
          engine->at_exit();
