@@ -36,14 +36,14 @@ Acquisition::Step Acquisition::ask(TimePoint now) {
 
 Acquisition::Step Acquisition::reply(TimePoint now, int call, TimePoint sent, Answer answer) {
   const bool granted = answer.verdict == Verdict::granted;
-  reached_ = reached_ || !answer.unsent;
-  if (done()) {
+  if (done()) {  // of any thread: this changes nothing
     // In doubt it may have been done only now, after the release that cleaned up.
     const bool in_doubt =
         answer.verdict == Verdict::unknown && answer.why && answer.why->maybe_held();
     const bool left_behind = granted || answer.verdict == Verdict::queued || in_doubt;
     return {.forget = left_behind && outcome_ != Outcome::granted};
   }
+  reached_ = reached_ || !answer.unsent;
   // The store may still take back what a newer call was granted, and with it what this one was.
   if (call != attempts_) return {};
   if (granted && now < sent + plan_.ttl - plan_.drift) {

@@ -167,7 +167,7 @@ namespace {
 
 std::shared_ptr<Pursuit> make_pursuit(const std::shared_ptr<Engine>& engine,
                                       const std::shared_ptr<const Template>& what,
-                                      const Wait& wait) {
+                                      std::shared_ptr<const Who> who, const Wait& wait) {
   if (wait.tries && wait.tries->attempts < 1) {
     throw Error(Errc::invalid, "it needs at least one attempt",
                 {.resource = what->resource, .node = {}, .maybe_held = false});
@@ -177,20 +177,17 @@ std::shared_ptr<Pursuit> make_pursuit(const std::shared_ptr<Engine>& engine,
                                          .parts = what->parts,
                                          .ttl = what->options.ttl,
                                          .priority = what->options.priority,
-                                         .who = what->who},
+                                         .who = std::move(who)},
                                    wait);
 }
 
-std::shared_ptr<Hold> make_hold(const std::shared_ptr<Engine>& engine,
-                                std::shared_ptr<const Template> what, Grant&& grant) {
-  auto hold = std::make_shared<Hold>(engine, std::move(what), std::move(grant));
+void begin(Hold& hold) {
   try {
-    hold->begin();
+    hold.begin();
   } catch (...) {
-    hold->drop();
+    hold.drop();
     throw;
   }
-  return hold;
 }
 
 }  // namespace
@@ -207,8 +204,7 @@ void Engine::start_threads(const std::string& resource, bool calls_back) {
 Attempt Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wait) {
   check_not_forked();
   start_threads(what->resource, false);
-  const auto pursuit = make_pursuit(shared_from_this(), what, wait);
-  pursuit->claim().who = caller(*what);
+  const auto pursuit = make_pursuit(shared_from_this(), what, caller(*what), wait);
   try {
     pursuit->run();
     return conclude(what, *pursuit);
@@ -222,7 +218,7 @@ Attempt Engine::acquire(const std::shared_ptr<const Template>& what, const Wait&
 void Engine::acquire(const std::shared_ptr<const Template>& what, const Wait& wait, Callback then) {
   check_not_forked();
   start_threads(what->resource, true);
-  make_pursuit(shared_from_this(), what, wait)
+  make_pursuit(shared_from_this(), what, what->who, wait)
       // std::function wants what it holds to be copyable, and an Attempt is not. It is called again if the system
       // refuses it memory, and a lease that is there by then is the one that is told.
       ->start([this, what, then = std::move(then),
@@ -251,19 +247,22 @@ Attempt Engine::conclude(const std::shared_ptr<const Template>& what, Pursuit& p
   if (result.outcome() != Outcome::granted) {
     return {result.outcome(), pursuit.error(), pursuit.waited(), result.attempts()};
   }
-  Grant grant{.claim = {},
-              .fences = result.fences(),
-              .sent = result.sent(),
-              .at = pursuit.ended(),
-              .waited = pursuit.waited(),
-              .attempts = result.attempts()};
-  std::swap(grant.claim, pursuit.claim());
-  try {
-    return Attempt(Lease(make_hold(shared_from_this(), what, std::move(grant))));
-  } catch (...) {
-    std::swap(grant.claim, pursuit.claim());  // unless a hold has it
-    throw;
+  auto hold = std::make_shared<Hold>(shared_from_this(), what,
+                                     Grant{.claim = pursuit.claim(),
+                                           .fences = result.fences(),
+                                           .sent = result.sent(),
+                                           .at = pursuit.ended(),
+                                           .waited = pursuit.waited(),
+                                           .attempts = result.attempts()});
+  if (!pursuit.give_to_lease()) {
+    return {Outcome::cancelled,
+            Error(Errc::cancelled,
+                  "it was granted and given back: the program ends, or has no memory for the lease",
+                  {.resource = what->resource, .node = traits_.where, .maybe_held = false}),
+            pursuit.waited(), result.attempts()};
   }
+  begin(*hold);
+  return Attempt(Lease(std::move(hold)));
 }
 
 namespace {
@@ -363,13 +362,15 @@ Lease Engine::adopt(std::string_view text, bool renew) {
   if (answer.verdict == Verdict::unknown) throw answer.why->about(what->resource);
   if (answer.verdict != Verdict::granted) throw gone("the detached lease has ended");
   observe({.event = Event::adopted, .claim = claim, .resource = what->resource});
-  return Lease(make_hold(shared_from_this(), what,
-                         {.claim = claim,
-                          .fences = std::move(answer.fences),
-                          .sent = sent,
-                          .at = now(),
-                          .waited = {},
-                          .attempts = 1}));
+  auto hold = std::make_shared<Hold>(shared_from_this(), what,
+                                     Grant{.claim = claim,
+                                           .fences = std::move(answer.fences),
+                                           .sent = sent,
+                                           .at = now(),
+                                           .waited = {},
+                                           .attempts = 1});
+  begin(*hold);
+  return Lease(std::move(hold));
 }
 
 bool Engine::evict(std::string_view resource, const Owner& owner) {
@@ -520,17 +521,19 @@ void Engine::note(const Claim& claim, const Error* why) noexcept {
 
 void Engine::at_exit() noexcept {
   if (forked()) return;
-  auto everybody = listeners();
+  const auto deadline = later(now(), options_.release_timeout);
+  // First, so that it grants nothing after the look at who has what.
+  keeper_.stop();
+  std::vector<std::shared_ptr<Listener>> waiters;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [owner, weak] : waiters_) {
-      if (auto waiter = weak.lock()) everybody.push_back(std::move(waiter));
+      if (auto waiter = weak.lock()) waiters.push_back(std::move(waiter));
     }
   }
-  const auto deadline = later(now(), options_.release_timeout);
-  for (const auto& listener : everybody) listener->leave(deadline);
+  for (const auto& waiter : waiters) waiter->leave(deadline);
+  for (const auto& listener : listeners()) listener->leave(deadline);
   // What the store's libraries need may go at any moment now.
-  keeper_.stop();
   thinker_.stop();
   if (!keeper_.tasks().empty()) keep_to_the_end(shared_from_this());
 }

@@ -46,8 +46,13 @@ void Forget::ask(std::size_t which, TimePoint now) {
                            "its release was never confirmed",
                            {.resource = {}, .node = engine_->traits().where, .maybe_held = true}}));
   }
-  const auto tries = ++tries_;
-  ++maybe_done_;
+  int tries = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (which != at_) return;  // it has been answered meanwhile
+    tries = ++tries_;
+    ++maybe_done_;
+  }
   // If no answer comes, this is when to ask again.
   engine_->keeper().schedule(shared_from_this(),
                              later(engine_->call_deadline(), Retry::standard().delay(tries)));
@@ -62,12 +67,21 @@ void Forget::leave(TimePoint deadline) noexcept {
 }
 
 void Forget::answered(std::size_t which, const Answer& answer) {
-  if (answer.verdict == Verdict::lost && maybe_done_ > 1) {
+  bool maybe_done_before = false;
+  int tries = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (which != at_) return;  // a late copy of an answer
+    tries = tries_;
+    maybe_done_before = maybe_done_ > 1;
+    if (answer.verdict == Verdict::unknown && answer.why && !answer.why->maybe_held())
+      --maybe_done_;
+  }
+  if (answer.verdict == Verdict::lost && maybe_done_before) {
     // What it does not find any more, it has given back itself, and did not hear of it.
     return end(which, {.verdict = Verdict::granted});
   }
   if (answer.verdict != Verdict::unknown) return end(which, answer);
-  if (answer.why && !answer.why->maybe_held()) --maybe_done_;
   if (answer.why) {
     const auto& claim = claims_[which];
     const auto named = std::find_if(claim.parts.begin(), claim.parts.end(),
@@ -79,14 +93,14 @@ void Forget::answered(std::size_t which, const Answer& answer) {
     // Whoever waits for it is told. A store that refuses it may do so for a moment only: it goes on.
     if (!answer.why->retryable()) tell(answer);
   }
-  engine_->keeper().schedule(shared_from_this(), engine_->now() + Retry::standard().delay(tries_));
+  engine_->keeper().schedule(shared_from_this(), engine_->now() + Retry::standard().delay(tries));
 }
 
 void Forget::end(std::size_t which, const Answer& answer) {
   Answer all;
   {
     const std::lock_guard lock(mutex_);
-    if (which != at_) return;  // a late copy of an answer
+    if (which != at_) return;
     ++at_;
     maybe_done_ = 0;
     so_far_ = so_far_ ? combined(*so_far_, answer) : answer;

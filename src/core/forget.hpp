@@ -34,10 +34,10 @@ class Forget final : public Listener,
   const Done done_;
   std::atomic<bool> told_{false};
   const TimePoint until_;
-  std::atomic<int> tries_{0};
-  std::atomic<int> maybe_done_{0};  // calls for this claim that may have released it
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
+  int tries_ = 0;
   std::size_t at_ = 0;            // the claim that is being released
+  int maybe_done_ = 0;            // calls that may have released it
   std::optional<Answer> so_far_;  // of those before
 };
 

@@ -462,6 +462,7 @@ LeaseState Hold::release(const std::vector<std::string>& names) {
   {
     // First here, then in the store: a renewal must not ask for what is being given back.
     const std::lock_guard lock(mutex_);
+    if (released_) return machine_.state(engine_->now());
     std::vector<Fence> fences;
     for (std::size_t i = 0; i < fences_.size(); ++i) {
       const bool stays = std::any_of(kept.begin(), kept.end(), [&](const Part& k) {
@@ -611,7 +612,7 @@ void Hold::drop(Duration timeout) noexcept {
     (void)contain([&] {
       const Error wrapped(Errc::refused, error.what(),
                           {.resource = resource(), .node = {}, .maybe_held = true});
-      observe(Event::release_failed, held_.claim(), engine_->now() - acquired_, &wrapped);
+      observe(Event::release_failed, claim(), engine_->now() - acquired_, &wrapped);
     });
   }
 }

@@ -172,7 +172,7 @@ bool Pursuit::pump() {
 void Pursuit::perform(const Acquisition::Step& step, TimePoint now) {
   if (step.ask) {
     ++unanswered_;
-    if (leaving_) {  // nothing may come after the release
+    if (fate_ == Fate::has_left) {  // nothing may come after the release
       --unanswered_;
       return;
     }
@@ -213,9 +213,8 @@ void Pursuit::finish() {
 
 void Pursuit::leave(TimePoint deadline) noexcept {
   if (!claim_.instead_of.empty()) return;  // the lease leaves
-  // A lease has the claim already, and leaves. The keeper has not let go of this yet.
-  if (claim_.parts.empty()) return;
-  leaving_ = true;
+  auto unfinished = Fate::unfinished;
+  if (!fate_.compare_exchange_strong(unfinished, Fate::has_left)) return;
   // A call that is under way could be served after the release, and stay.
   const auto patience = std::min(deadline, engine_->now() + kPatienceAtExit);
   while (unanswered_ > 0 && engine_->now() < patience)
@@ -231,7 +230,7 @@ void Pursuit::abandon() noexcept {
     over_ = true;
   }
   on_stop_.reset();
-  if (claim_.parts.empty() || !(granted || step.forget)) return;
+  if (fate_ == Fate::has_lease || !(granted || step.forget)) return;
   (void)contain([this] { forget(); });
 }
 

@@ -28,12 +28,18 @@ class Pursuit final : public Listener,
   /// Returns at once; calls `done` on the keeper's thread when it is over.
   void start(Done done);
 
-  /// After an exception of `run`, or of what came after it: gives back what it may have got.
+  /// After an exception of `run`, or of what came after it: gives back what it may have got, unless a
+  /// lease has it.
   void abandon() noexcept;
+  /// From now on a lease gives the claim back. False: the process ends, and the claim has been given back.
+  [[nodiscard]] bool give_to_lease() noexcept {
+    auto unfinished = Fate::unfinished;
+    return fate_.compare_exchange_strong(unfinished, Fate::has_lease);
+  }
 
   // Once it is over:
   [[nodiscard]] const Acquisition& result() const noexcept { return machine_; }
-  [[nodiscard]] Claim& claim() noexcept { return claim_; }
+  [[nodiscard]] const Claim& claim() const noexcept { return claim_; }
   [[nodiscard]] TimePoint ended() const noexcept { return ended_; }
   [[nodiscard]] Duration waited() const noexcept { return machine_.waited(ended_); }
   /// Why there is no lease, in words. Not for granted.
@@ -57,6 +63,9 @@ class Pursuit final : public Listener,
     Answer answer{};  ///< `why` of a failure
   };
 
+  /// Who gives the claim back.
+  enum class Fate : std::uint8_t { unfinished, has_lease, has_left };
+
   void asked();
   void begin();
   void post(Mail mail);
@@ -69,7 +78,7 @@ class Pursuit final : public Listener,
 
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<const Template> what_;
-  Claim claim_;
+  const Claim claim_;  // read by any thread
   std::optional<Duration> limit_;
   std::stop_token stop_;
   Acquisition machine_;
@@ -81,7 +90,7 @@ class Pursuit final : public Listener,
   bool listening_ = false;
   TimePoint ended_{};
 
-  std::atomic<bool> leaving_{false};
+  std::atomic<Fate> fate_{Fate::unfinished};
   std::atomic<int> unanswered_{0};
   std::mutex mutex_;
   std::vector<Mail> mail_;

@@ -57,5 +57,14 @@ TEST_F(Exits, AHolderThatExitsIsSucceededAtOnce) {
   EXPECT_GT(next.fence(), 0U);
 }
 
+TEST_F(Exits, AProgramThatEndsAsACallbackIsGivenALeaseReleasesIt) {
+  for (int i = 0; i < 30; ++i) {
+    const auto* how = std::array{"callback", "main", "busy"}.at(static_cast<std::size_t>(i) % 3);
+    Child receiver("receiver", {url(), how});
+    ASSERT_EQ(receiver.wait(), 0) << how;
+    ASSERT_TRUE(nothing_left()) << how;
+  }
+}
+
 }  // namespace
 }  // namespace interlock::process

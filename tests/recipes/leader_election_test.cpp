@@ -1,6 +1,9 @@
 #include <unistd.h>
 
+#include <array>
 #include <deque>
+#include <fstream>
+#include <map>
 #include <mutex>
 #include <random>
 
@@ -127,36 +130,90 @@ TEST_P(Election, ACampaignIsGivenUpByItsTokenAndByResigning) {
   EXPECT_TRUE(eventually([&] { return waiters("leader:orders") == 0; }));
 }
 
+/// By the system's account.
+bool sleeps(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const auto name_ends = text.rfind(") ");
+  return name_ends != std::string::npos && text.substr(name_ends + 2).starts_with('S');
+}
+
 TEST_P(Election, ResigningEndsAllCampaigns) {
   LeaderElection leader(client(), "orders");
   ASSERT_TRUE(leader.try_lead());
   LeaderElection candidate(client(), "orders");
-  const auto given_up = [&] {
-    try {
-      (void)candidate.campaign();
-    } catch (const Error& error) {
-      return error.errc() == Errc::cancelled;
-    }
-    return false;
-  };
   for (const bool stands : {true, false}) {
+    SCOPED_TRACE(stands ? "beside start()" : "without start()");
     if (stands) candidate.start();
+    std::array<std::atomic<pid_t>, 3> threads{};
     std::vector<std::future<bool>> campaigns;
-    for (int i = 0; i < 3; ++i) campaigns.push_back(std::async(std::launch::async, given_up));
-    ASSERT_TRUE(eventually([&] { return waiters("leader:orders") == 1; }));
-    // A campaign that begins later is not ended, so it may take more than one.
-    for (auto& campaign : campaigns) {
-      ASSERT_TRUE(eventually([&] {
-        candidate.resign();
-        return campaign.wait_for(10ms) == std::future_status::ready;
+    for (auto& thread : threads) {
+      campaigns.push_back(std::async(std::launch::async, [&] {
+        thread = ::gettid();
+        try {
+          (void)candidate.campaign();
+        } catch (const Error& error) {
+          return error.errc() == Errc::cancelled;
+        }
+        return false;
       }));
-      EXPECT_TRUE(campaign.get()) << (stands ? "beside start()" : "without start()");
     }
+    // One that begins later is not ended. One that sleeps for a while has begun.
+    int looks = 0;
+    ASSERT_TRUE(eventually([&] {
+      const bool all = std::all_of(threads.begin(), threads.end(), [](const auto& thread) {
+        return thread != 0 && sleeps(thread);
+      });
+      looks = all ? looks + 1 : 0;
+      std::this_thread::sleep_for(5ms);
+      return looks >= 5 && waiters("leader:orders") == 1;
+    }));
+    candidate.resign();
+    bool ended = true;
+    for (auto& campaign : campaigns) {
+      ended = ended && campaign.wait_for(kPatience) == std::future_status::ready;
+      while (campaign.wait_for(10ms) != std::future_status::ready) candidate.resign();
+      EXPECT_TRUE(campaign.get());
+    }
+    ASSERT_TRUE(ended);
     ASSERT_TRUE(eventually([&] { return waiters("leader:orders") == 0; }));
   }
   leader.resign();
   EXPECT_FALSE(candidate.is_leader());
   EXPECT_TRUE(leader.try_lead()) << "nobody is left in line";
+}
+
+/// Resigns at the first grant: the store has given the lock, and nobody has the lease yet.
+class ResignsWhenGranted final : public Observer {
+ public:
+  void on(const Observation& observation) noexcept override {
+    if (observation.event != Event::granted) return;
+    if (auto* const it = election.exchange(nullptr)) {
+      it->resign();
+      resigned = true;
+    }
+  }
+  std::atomic<LeaderElection*> election = nullptr;
+  std::atomic<bool> resigned = false;
+};
+
+TEST_P(Election, NoTermBeginsAfterResigningWhicheverWayItIsGranted) {
+  const std::map<std::string, std::function<void(LeaderElection&)>> ways{
+      {"start", [](LeaderElection& it) { it.start(); }},
+      {"try_lead", [](LeaderElection& it) { EXPECT_FALSE(it.try_lead()); }},
+      {"campaign", [](LeaderElection& it) { EXPECT_THROW((void)it.campaign(), Error); }}};
+  for (const auto& [name, lead] : ways) {
+    SCOPED_TRACE(name);
+    Diary diary;
+    const auto observer = std::make_shared<ResignsWhenGranted>();
+    LeaderElection it(Client(store().open(), {.observer = observer}), "orders", diary.options());
+    observer->election = &it;
+    lead(it);
+    ASSERT_TRUE(eventually([&] { return observer->resigned && nothing_left(); }));
+    EXPECT_FALSE(it.is_leader());
+    EXPECT_EQ(diary.count("gain"), 0U);
+  }
 }
 
 TEST_P(Election, TheNextOneWaitsUntilTheOldOneHasStopped) {

@@ -69,6 +69,19 @@ TEST_F(Replicas, WaitingForAReplicaHoldsUpNoRenewal) {
   EXPECT_TRUE(lease) << lease.lost_reason();
 }
 
+// Expected: a renewal does not stand behind those who wait for the replica, however short their turns.
+TEST_F(Replicas, ARenewalIsAnsweredAtOnceWhileOthersWaitForAReplica) {
+  const auto other = replica();
+  const auto locks = connect(strict_url());
+  auto lease = Mutex(locks, "held", {.ttl = 600s}).acquire();
+  other->stop();
+  const Triers triers(locks, 4);
+  EXPECT_TRUE(eventually([&] { return triers.refused() > 0; }));
+  const auto began = BootClock::now();
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(lease.extend(600s));
+  EXPECT_LT(BootClock::now() - began, 1s);
+}
+
 // Expected: many grants at once are each confirmed.
 TEST_F(Replicas, ManyGrantsAreConfirmedTogether) {
   const auto other = replica();

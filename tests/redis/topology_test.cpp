@@ -375,6 +375,47 @@ TEST_F(ClusterTest, ANodeThatServesNothingAnyMoreIsLeftAlone) {
   EXPECT_EQ(connections(), before);
 }
 
+// One server that is a cluster.
+std::unique_ptr<servers::RedisServer> small_cluster() {
+  auto server =
+      std::make_unique<servers::RedisServer>(std::vector<std::string>{"--cluster-enabled", "yes"});
+  EXPECT_EQ(server->cli({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}), "OK\n");
+  EXPECT_TRUE(eventually([&] {
+    return server->cli({"CLUSTER", "INFO"}).find("cluster_state:ok") != std::string::npos;
+  }));
+  return server;
+}
+
+// The name in the URL leads nowhere for a while, and then to the cluster that takes the place of the first one.
+// Expected: the client, which knew the nodes of the first one alone, finds it.
+TEST(ClusterSeeds, LeadToTheClusterThatTookThePlaceOfAnother) {
+  const auto first = small_cluster();
+  const auto second = small_cluster();
+  servers::Proxy name(first->port());
+  const auto locks = connect("redis+cluster://127.0.0.1:" + std::to_string(name.port()));
+  const Mutex mutex(locks, "r", {.ttl = 600s, .retry = Retry::none()});
+  EXPECT_TRUE(mutex.try_acquire());
+  name.lead_to(servers::free_port());
+  name.cut();
+  // It asks a node of the first one for the map.
+  EXPECT_TRUE(eventually([&] {
+    try {
+      return locks.inspect().resources.empty();
+    } catch (const Error&) {
+      return false;
+    }
+  }));
+  name.lead_to(second->port());
+  first->stop(SIGKILL);
+  EXPECT_TRUE(eventually([&] {
+    try {
+      return static_cast<bool>(mutex.try_acquire());
+    } catch (const Error&) {
+      return false;
+    }
+  }));
+}
+
 // The server hangs up again and again, while the client writes. Expected: it connects anew, and no SIGPIPE ends the program.
 TEST(RedisTls, AProgramSurvivesThatTheServerHangsUp) {
   servers::TlsRedisServer server;

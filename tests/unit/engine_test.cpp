@@ -478,4 +478,93 @@ TEST_F(EngineTest, AWaiterThatLeftAtExitAsksNoMore) {
   EXPECT_FALSE(got);
 }
 
+// Keeps the answer that grants to itself until it is told to give it.
+class Withholding final : public Backend {
+ public:
+  struct Answers {
+    bool withheld = true;
+    std::atomic<int> releases = 0;
+    std::mutex mutex;
+    std::function<void()> give;
+  };
+  Withholding(std::unique_ptr<Backend> inner, std::shared_ptr<Answers> answers)
+      : inner_(std::move(inner)), answers_(std::move(answers)) {}
+  [[nodiscard]] const Traits& traits() const noexcept override { return inner_->traits(); }
+  void acquire(const Claim& c, bool queue, Call call, Reply r) override {
+    inner_->acquire(c, queue, call, [answers = answers_, r = std::move(r)](Answer answer) {
+      if (!answers->withheld || answer.verdict != Verdict::granted) return r(std::move(answer));
+      const std::lock_guard lock(answers->mutex);
+      answers->give = [r, answer] { r(answer); };
+    });
+  }
+  void renew(const Claim& c, Call call, Reply r) override { inner_->renew(c, call, std::move(r)); }
+  void release(const Claim& c, Call call, Reply r) override {
+    ++answers_->releases;
+    inner_->release(c, call, std::move(r));
+  }
+  void inspect(const Query& q, Call call, Report r) override {
+    inner_->inspect(q, call, std::move(r));
+  }
+  void on_wake(WakeSink sink) override { inner_->on_wake(std::move(sink)); }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  std::shared_ptr<Answers> answers_;
+};
+
+// The keeper has the acquisition still in hand while the callback runs.
+TEST_F(EngineTest, ALeaseThatACallbackWasGivenAsTheProgramEndsIsReleasedOnce) {
+  std::shared_ptr<core::Engine> engine;
+  std::atomic<bool> ended{false};
+  const auto answers = std::make_shared<Withholding::Answers>();
+  answers->withheld = false;
+  engine = core::Engine::make(
+      std::make_unique<Withholding>(store.open(), answers),
+      {.observer = seen, .clock = clock, .executor = [&](const std::function<void()>& callback) {
+         callback();
+         engine->at_exit();
+         ended = true;
+       }});
+  std::optional<Lease> lease;
+  engine->acquire(engine->prepare({exclusive("r")}, {}), Wait::once(),
+                  [&](Attempt attempt) { lease = std::move(attempt).value(); });
+  ASSERT_TRUE(soon([&] { return ended.load(); }));
+  EXPECT_EQ(lease->state(), LeaseState::released);
+  EXPECT_TRUE(other.inspect().resources.empty());
+  EXPECT_EQ(seen->count(Event::released), 1);
+  EXPECT_EQ(answers->releases, 1);
+  EXPECT_EQ(seen->count(Event::lost), 0);
+}
+
+TEST_F(EngineTest, WhatAWaiterGaveBackAtExitIsNoLeaseWhenItsGrantArrives) {
+  MemoryStore real_time;
+  const Client rival(real_time.open());
+  auto held = Mutex(rival, "r").acquire();
+  const auto answers = std::make_shared<Withholding::Answers>();
+  const auto engine = core::Engine::make(std::make_unique<Withholding>(real_time.open(), answers),
+                                         {.observer = seen});
+  auto waiting = std::async(std::launch::async, [&] {
+    return engine->acquire(engine->prepare({exclusive("r")}, {}), Wait::forever());
+  });
+  ASSERT_TRUE(soon([&] { return seen->count(Event::queued) == 1; }));
+  held.release();
+  ASSERT_TRUE(soon([&] {
+    const std::lock_guard lock(answers->mutex);
+    return answers->give != nullptr;
+  }));
+  engine->at_exit();
+  const auto next = Mutex(rival, "r").try_acquire();
+  EXPECT_TRUE(next);
+  answers->give();
+  const auto attempt = waiting.get();
+  EXPECT_EQ(attempt.outcome(), Outcome::cancelled) << "or two would have it";
+}
+
+TEST_F(EngineTest, APartOfWhatWasReleasedIsReleased) {
+  auto lease = MultiLock(client, {"a", "b"}).acquire();
+  EXPECT_EQ(lease.release(), LeaseState::released);
+  EXPECT_EQ(lease.release({"a"}), LeaseState::released);
+  EXPECT_EQ(lease.resources().size(), 2U) << "it does not change any more";
+}
+
 }  // namespace
