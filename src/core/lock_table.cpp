@@ -37,13 +37,16 @@ bool goes_on(const Row& row, const Part& part, const Claim& claim) {
   return before != nullptr && !(before->mode == Mode::shared && part.mode == Mode::exclusive);
 }
 
-// The hold of the same identity, at least as strong as `mode`.
+// Of the holds of the same identity that are at least as strong as `mode`, the one with the largest fence: with a smaller
+// one, a write would be refused after those of that hold.
 const Record* own_hold(const Row& row, const Who& who, Mode mode) {
-  const auto it = std::find_if(row.holders.begin(), row.holders.end(), [&](const Record& r) {
-    return !is_slots(r.mode) && same_identity(*r.who, who) &&
-           (r.mode == Mode::exclusive || mode == Mode::shared);
-  });
-  return it == row.holders.end() ? nullptr : &*it;
+  const Record* newest = nullptr;
+  for (const auto& r : row.holders) {
+    const bool lends = !is_slots(r.mode) && same_identity(*r.who, who) &&
+                       (r.mode == Mode::exclusive || mode == Mode::shared);
+    if (lends && (newest == nullptr || r.fence > newest->fence)) newest = &r;
+  }
+  return newest;
 }
 
 // Does this fit the holders, of whom those that `ignore` names don't count?
@@ -81,6 +84,11 @@ std::string describe_use(const Record& record) {
   return std::string("a lock (") + std::string(to_string(record.mode)) + ")";
 }
 
+// The one that asks has its answer.
+void spare(const Owner& asker, std::vector<Wake>& wakes) {
+  std::erase_if(wakes, [&](const Wake& wake) { return wake.owner == asker; });
+}
+
 Entry make_entry(const Record& r, TimePoint now) {
   return {.owner = r.owner,
           .who = *r.who,
@@ -105,7 +113,7 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
   if (held > 0) return {.verdict = Verdict::lost};
   const bool takes_over = !claim.instead_of.empty();
   if (takes_over && held_by(claim.instead_of, claim) < claim.parts.size()) {
-    leave_queue(claim);
+    give_up(claim, wakes);
     return {.verdict = Verdict::lost};
   }
   // The dead are looked for only when something is in the way: that takes time.
@@ -170,6 +178,7 @@ bool LockTable::drop_gone(const Claim& claim, std::vector<Wake>& wakes) {
     if (dropped > 0) wake_next(row, wakes);  // it may be somebody else's turn
     any = any || dropped > 0;
   }
+  spare(claim.owner, wakes);
   return any;
 }
 
@@ -424,6 +433,16 @@ void LockTable::leave_queue(const Claim& claim) {
   tickets_.erase(ticket);
 }
 
+// Its place was before all others, and they waited for it.
+void LockTable::give_up(const Claim& claim, std::vector<Wake>& wakes) {
+  if (!tickets_.contains(claim.owner)) return;
+  leave_queue(claim);
+  for (const auto& part : claim.parts) {
+    const auto it = rows_.find(part.resource);
+    if (it != rows_.end()) wake_next(it->second, wakes);
+  }
+}
+
 // Its place in one row is gone.
 void LockTable::leave_row(const Owner& owner) {
   const auto it = tickets_.find(owner);
@@ -442,6 +461,7 @@ void LockTable::sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>&
     const auto it = rows_.find(part.resource);
     if (it != rows_.end()) sweep_row(it->second, now, wakes);
   }
+  spare(claim.owner, wakes);
 }
 
 void LockTable::sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes) {

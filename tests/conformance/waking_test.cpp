@@ -114,6 +114,23 @@ TEST_P(Waking, AWaiterThatLeavesWakesWhomItHeldBack) {
   EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(held_back.owner); }));
 }
 
+TEST_P(Waking, AnUpgradeThatHasLostItsLockWakesWhomItHeldBack) {
+  COVERS(Rule<4>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  const auto reader = claim_of({shared("r")});
+  const auto other = claim_of({shared("r")});
+  const auto upgrade = instead_of(reader, {exclusive("r")});
+  const auto held_back = claim_of({shared("r")});
+  ASSERT_EQ(seam.acquire(reader).verdict, Verdict::granted);
+  ASSERT_EQ(seam.acquire(other).verdict, Verdict::granted);
+  ASSERT_EQ(seam.acquire(upgrade).verdict, Verdict::queued);
+  ASSERT_EQ(seam.acquire(held_back).verdict, Verdict::queued);
+  seam.release(reader);
+  EXPECT_EQ(seam.acquire(upgrade).verdict, Verdict::lost);
+  EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(held_back.owner); }));
+}
+
 TEST_P(Waking, ALostWakeCostsABoundedDelayAndNotAHang) {
   COVERS(Rule<4>);
   const auto wire = std::make_shared<Wire>();

@@ -5,10 +5,10 @@
 namespace interlock::etcd_tests {
 namespace {
 
-class Rules : public EtcdTest<servers::EtcdServer> {};
+class Etcd : public EtcdTest<servers::EtcdServer> {};
 
 // Its time is that of its clients, which nobody moves: what ends meanwhile is not compared.
-TEST_F(Rules, TheStoreAnswersLikeTheLockTable) {
+TEST_F(Etcd, AnswersLikeTheLockTable) {
   Mutex(connect(url()), "serves", patient()).acquire().release();
   int round = 0;
   rules_walk::walk(

@@ -10,10 +10,14 @@ namespace {
 using rules_walk::Liberties;
 
 Liberties liberties(Duration first_looks) {
-  return {.place_lasts = 15s, .told_lasts = 3s, .first_looks = first_looks, .second_looks = 500ms};
+  return {.place_lasts = 15s,
+          .told_lasts = 3s,
+          .tells_the_asker = true,
+          .first_looks = first_looks,
+          .second_looks = 500ms};
 }
 
-TEST(RulesTest, LeaseModeAnswersLikeTheLockTable) {
+TEST(PostgresLease, AnswersLikeTheLockTable) {
   servers::StillClock clock;
   const servers::PostgresServer server({}, clock.words());
   int round = 0;
@@ -23,7 +27,7 @@ TEST(RulesTest, LeaseModeAnswersLikeTheLockTable) {
 }
 
 // A hold ends by the clock of its client, which nobody moves.
-TEST(RulesTest, AdvisoryModeAnswersLikeTheLockTable) {
+TEST(PostgresAdvisory, AnswersLikeTheLockTable) {
   const servers::PostgresServer server;
   int round = 0;
   rules_walk::walk(

@@ -80,6 +80,52 @@ TEST_F(Table, AnIdentityThatIsGrantedTheLockWakesItsOtherWaiters) {
   EXPECT_EQ(verdict(writes), Verdict::granted);
 }
 
+TEST_F(Table, AnInnerHoldGetsTheLargestFenceOfItsIdentity) {
+  const auto reads = claim({r("k")}, "me");
+  const auto writes = claim({x("k")}, "me");
+  const auto outer = ask(reads).fences.at(0);
+  const auto inner = ask(writes).fences.at(0);
+  EXPECT_LT(outer, inner);
+  EXPECT_EQ(ask(claim({r("k")}, "me")).fences.at(0), inner);
+  auto reads_again = claim({r("k")}, "me");
+  reads_again.instead_of = writes.owner;
+  EXPECT_EQ(ask(reads_again).fences.at(0), inner) << "a downgrade keeps it";
+  EXPECT_EQ(ask(claim({r("k")}, "me")).fences.at(0), inner);
+}
+
+TEST_F(Table, AnUpgradeThatHasLostItsLockWakesWhomItHeldBack) {
+  const auto reads = claim({r("k")});
+  const auto other = claim({r("k")});
+  auto upgrade = claim({x("k")});
+  upgrade.instead_of = reads.owner;
+  const auto held_back = claim({r("k")});
+  EXPECT_EQ(verdict(reads), Verdict::granted);
+  EXPECT_EQ(verdict(other), Verdict::granted);
+  EXPECT_EQ(verdict(upgrade), Verdict::queued);
+  EXPECT_EQ(verdict(held_back), Verdict::queued);
+  EXPECT_EQ(free(reads), Verdict::granted);
+  EXPECT_EQ(woken(), Owners{upgrade.owner});
+  EXPECT_EQ(verdict(upgrade), Verdict::lost);
+  EXPECT_EQ(woken(), Owners{held_back.owner});
+  EXPECT_EQ(verdict(held_back), Verdict::granted);
+}
+
+TEST_F(Table, AWaiterThatFindsThatItIsItsTurnIsNotToldBesides) {
+  auto ends = claim({x("k")});
+  ends.ttl = 2s;
+  const auto dies = claim({x("k")});
+  const auto next = claim({x("k")});
+  EXPECT_EQ(verdict(ends), Verdict::granted);
+  EXPECT_EQ(verdict(dies), Verdict::queued);
+  now += 2s;
+  EXPECT_EQ(verdict(dies), Verdict::granted);
+  EXPECT_EQ(woken(), Owners{});
+  EXPECT_EQ(verdict(next), Verdict::queued);
+  dead.push_back(dies.owner);
+  EXPECT_EQ(verdict(next), Verdict::granted);
+  EXPECT_EQ(woken(), Owners{});
+}
+
 TEST_F(Table, ExclusiveExcludesAllAndIsFreedByItsOwnerOnly) {
   const auto a = claim({x("k")});
   const auto b = claim({x("k")});

@@ -218,6 +218,8 @@ BEGIN
   IF instead <> none AND (NOT anybody OR interlock.{kind}_held(instead, ids, own, at) < n) THEN
     IF was_queued THEN
       DELETE FROM interlock.{table} WHERE owner = by_owner AND line > 0 AND id = ANY (ids);
+      -- Its place was before all others, and they waited for it.
+      FOR i IN 1..n LOOP PERFORM interlock.{kind}_wake_next(ids[i], at); END LOOP;
     END IF;
     RETURN 'lost';
   END IF;
@@ -351,7 +353,7 @@ BEGIN
       SELECT number INTO fence FROM interlock.{table}
       WHERE id = ids[i] AND line = 0 AND identity = of_identity AND mode <> 'n'
         AND (mode = 'e' OR substr(modes, i, 1) = 's')
-      ORDER BY since, number LIMIT 1;
+      ORDER BY number DESC LIMIT 1;
     END IF;
     IF fence IS NULL THEN fence := nextval('interlock.numbers'); END IF;
     IF before.id IS NOT NULL THEN
