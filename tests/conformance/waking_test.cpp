@@ -114,6 +114,40 @@ TEST_P(Waking, AWaiterThatLeavesWakesWhomItHeldBack) {
   EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(held_back.owner); }));
 }
 
+TEST_P(Waking, AReleaseOfSeveralWakesTheFirstInEachLine) {
+  COVERS(Rule<4>, Rule<2>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  seam.begin_listening();
+  const auto holder = claim_of({exclusive("a"), exclusive("b")});
+  const std::vector<Claim> first{claim_of("a"), claim_of("b")};
+  const std::vector<Claim> last{claim_of("a"), claim_of("b")};
+  ASSERT_EQ(seam.acquire(holder).verdict, Verdict::granted);
+  for (const auto& line : {first, last})
+    for (const auto& waiter : line) ASSERT_EQ(seam.acquire(waiter).verdict, Verdict::queued);
+  seam.release(holder);
+  for (const auto& waiter : first)
+    EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(waiter.owner); }));
+  seam.idle(50ms);
+  for (const auto& waiter : last) EXPECT_FALSE(seam.woken(waiter.owner));
+}
+
+// Enough are left in the one semaphore, so only the other one is in its way.
+TEST_P(Waking, AWaiterForSlotsOfSeveralIsWokenByThoseThatAreInItsWay) {
+  COVERS(Rule<4>, Rule<2>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  if (!seam.traits().slots) GTEST_SKIP() << "this store has no semaphores";
+  const auto some = claim_of({slots("a", 1, 3)});
+  const auto most = claim_of({slots("b", 2, 3)});
+  const auto waits = claim_of({slots("a", 2, 3), slots("b", 2, 3)});
+  ASSERT_EQ(seam.acquire(some).verdict, Verdict::granted);
+  ASSERT_EQ(seam.acquire(most).verdict, Verdict::granted);
+  ASSERT_EQ(seam.acquire(waits).verdict, Verdict::queued);
+  seam.release(most);
+  EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(waits.owner); }));
+}
+
 TEST_P(Waking, AnUpgradeThatHasLostItsLockWakesWhomItHeldBack) {
   COVERS(Rule<4>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";

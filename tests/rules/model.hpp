@@ -124,6 +124,17 @@ class Model {
     return first;
   }
 
+  /// When the last of all holders ends; 0: there are none.
+  [[nodiscard]] Duration last_end(const Claim& claim) const {
+    auto last = Duration::zero();
+    for (const auto& part : claim.parts) {
+      const auto row = table_.rows().find(part.resource);
+      if (row == table_.rows().end()) continue;
+      for (const auto& holder : row->second.holders) last = std::max(last, holder.expires - now_);
+    }
+    return last;
+  }
+
   /// Those who could have what they wait for, whom nobody told, and who don't look by now either.
   [[nodiscard]] std::vector<Claim> sleep_through_it() const {
     std::vector<Claim> found;
@@ -131,7 +142,7 @@ class Model {
       if (told_.contains(owner) || sleeper.surprised || sleeper.looks_at <= now_ || !waits(owner))
         continue;
       if (may_.identities_look && !sleeper.claim.who->identity.empty()) continue;
-      if (could_have(sleeper.claim)) found.push_back(sleeper.claim);
+      if (could_have(sleeper.claim) && !follows(sleeper.claim)) found.push_back(sleeper.claim);
     }
     return found;
   }
@@ -170,6 +181,17 @@ class Model {
     auto copy = table_;
     std::vector<Wake> wakes;
     return copy.acquire(claim, true, {}, now_, wakes).verdict == Verdict::granted;
+  }
+  // Another waiter of its identity was told, and wakes it when it is granted a lock that both want.
+  [[nodiscard]] bool follows(const Claim& claim) const {
+    const auto& identity = claim.who->identity;
+    return !identity.empty() && std::any_of(told_.begin(), told_.end(), [&](const Owner& owner) {
+      const auto it = sleepers_.find(owner);
+      if (it == sleepers_.end() || it->second.claim.who->identity != identity) return false;
+      return std::any_of(claim.parts.begin(), claim.parts.end(), [&](const Part& part) {
+        return it->second.claim.find(part.resource) != nullptr;
+      });
+    });
   }
   // The table looks at one row at a time, and wakes those who fit there, though they still have to wait elsewhere.
   [[nodiscard]] bool may_be_spared(const Owner& owner) const {

@@ -110,6 +110,18 @@ TEST_F(Table, AnUpgradeThatHasLostItsLockWakesWhomItHeldBack) {
   EXPECT_EQ(verdict(held_back), Verdict::granted);
 }
 
+TEST_F(Table, TakenSlotsAreInNobodysWayAsLongAsEnoughAreLeft) {
+  const auto some = claim({s("a", 1, 3)});
+  const auto most = claim({s("c", 2, 3)});
+  const auto waits = claim({s("a", 2, 3), s("c", 2, 3)});
+  EXPECT_EQ(verdict(some), Verdict::granted);
+  EXPECT_EQ(verdict(most), Verdict::granted);
+  EXPECT_EQ(verdict(waits), Verdict::queued);
+  const auto found = table.in_the_way(waits, 10);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().owner, most.owner);
+}
+
 TEST_F(Table, AWaiterThatFindsThatItIsItsTurnIsNotToldBesides) {
   auto ends = claim({x("k")});
   ends.ttl = 2s;
