@@ -396,9 +396,9 @@ std::vector<Record> LockTable::in_the_way(const Claim& claim, std::size_t most) 
     const auto it = rows_.find(part.resource);
     if (it == rows_.end()) continue;
     // Slots that are taken are in nobody's way as long as enough are left.
-    const bool enough = is_slots(part.mode) &&
-                        fits(it->second, part.mode, part.slots, part.capacity, *claim.who,
-                             [&](const Record& r) { return is_own(r, claim); });
+    const bool enough =
+        is_slots(part.mode) && fits(it->second, part.mode, part.slots, part.capacity, *claim.who,
+                                    [&](const Record& r) { return is_own(r, claim); });
     for (const auto& h : it->second.holders) {
       if (enough) break;
       if (found.size() == most) return found;

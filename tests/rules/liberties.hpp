@@ -34,11 +34,8 @@ struct Liberties {
   /// Leaves out a waiter for several resources that fits in the row that changed and still has to wait in another one: it
   /// would ask in vain. The row that it waits for in the end wakes it.
   bool spares_those_who_wait_elsewhere = false;
-  /// Drops what has ended before it looks who asks, and tells the asker, too, that it is its turn. That costs one more
-  /// question or renewal.
-  bool tells_the_asker = false;
-  /// A fault: a waiter whose identity has just come to hold the lock is not told. Its next heartbeat finds that.
-  bool identities_look = false;
+  bool tells_the_asker = false;  ///< number 2 of known.md
+  bool identities_look = false;  ///< number 1 of known.md
   /// Looks again sooner than the table says, as nobody tells of a waiter that died when it was woken.
   std::optional<Duration> first_looks{};
   std::optional<Duration> second_looks{};
