@@ -489,34 +489,26 @@ void LockTable::sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes) {
 }
 
 void LockTable::wake_next(const Row& row, std::vector<Wake>& wakes) const {
-  // As if those who are woken held it already. A holder that wants more is first in line, and waits
-  // until it is the only one.
+  // A waiter whose identity holds the row waits for other holders alone. All others wait for those ahead of them, too: as
+  // if those who are woken held it already. A holder that wants more waits until it is the only one.
+  const bool identities = std::any_of(row.holders.begin(), row.holders.end(), [](const Record& h) {
+    return !is_slots(h.mode) && !h.who->identity.empty();
+  });
   std::uint64_t slots = 0;
   bool shared_waits = false;
-  bool blocked = false;  // only those of an identity that holds it may pass from here on
-  for (const auto& entry : row.queue) {
-    const auto& ticket = entry.first;
-    const auto& w = entry.second;
-    if (blocked && own_hold(row, *w.who, Mode::shared) == nullptr) continue;
-    if (ticket.stronger) {
-      const auto others =
-          std::count_if(row.holders.begin(), row.holders.end(),
-                        [&](const Record& h) { return !same_identity(*h.who, *w.who); });
-      if (others <= (w.who->identity.empty() ? 1 : 0)) wakes.push_back({w.origin.home, w.owner});
-      return;
+  bool closed = false;
+  for (const auto& [ticket, w] : row.queue) {
+    const bool own = identities && own_hold(row, *w.who, Mode::shared) != nullptr;
+    if (closed && !own) continue;
+    bool fit = row.holders.size() <= 1;
+    if (!ticket.stronger || !w.who->identity.empty()) {
+      fit = fits(row, w.mode, slots + w.slots, w.capacity, *w.who,
+                 [](const Record&) { return false; }) &&
+            (own || w.mode != Mode::exclusive || !shared_waits);
     }
-    const bool fit =
-        fits(row, w.mode, slots + w.slots, w.capacity, *w.who, [](const Record&) { return false; });
-    if (!fit || (w.mode == Mode::exclusive && shared_waits)) {
-      const bool any_identity =
-          std::any_of(row.holders.begin(), row.holders.end(),
-                      [](const Record& h) { return !h.who->identity.empty(); });
-      if (!any_identity) return;
-      blocked = true;
-      continue;
-    }
-    wakes.push_back({w.origin.home, w.owner});
-    if (w.mode == Mode::exclusive) return;
+    if (fit) wakes.push_back({w.origin.home, w.owner});
+    closed = closed || !fit || w.mode == Mode::exclusive;
+    if (closed && !identities) return;
     shared_waits = shared_waits || w.mode == Mode::shared;
     slots += w.slots;
   }

@@ -100,6 +100,24 @@ TEST_P(Waking, TheLastForeignReaderWakesAWriterWhoseIdentityReadsAsWell) {
   }
 }
 
+// The first one waits for another lock, too, and the second one need not wait for it.
+TEST_P(Waking, AllWaitersWhoseIdentityHoldsTheLockAreWokenByTheLastOther) {
+  COVERS(Rule<4>, Rule<12>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  const auto mine = claim_of({shared("r")}, 30s, "me");
+  const auto other = claim_of({shared("r")});
+  const auto elsewhere = claim_of("c");
+  const auto both = claim_of({exclusive("c"), exclusive("r")}, 30s, "me");
+  const auto one = claim_of({exclusive("r")}, 30s, "me");
+  for (const auto& claim : {mine, other, elsewhere})
+    ASSERT_EQ(seam.acquire(claim).verdict, Verdict::granted);
+  for (const auto& claim : {both, one}) ASSERT_EQ(seam.acquire(claim).verdict, Verdict::queued);
+  seam.release(other);
+  EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(one.owner); }));
+  EXPECT_EQ(seam.acquire(one).verdict, Verdict::granted);
+}
+
 TEST_P(Waking, AWaiterThatLeavesWakesWhomItHeldBack) {
   COVERS(Rule<4>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
@@ -123,8 +141,9 @@ TEST_P(Waking, AReleaseOfSeveralWakesTheFirstInEachLine) {
   const std::vector<Claim> first{claim_of("a"), claim_of("b")};
   const std::vector<Claim> last{claim_of("a"), claim_of("b")};
   ASSERT_EQ(seam.acquire(holder).verdict, Verdict::granted);
-  for (const auto& line : {first, last})
+  for (const auto& line : {first, last}) {
     for (const auto& waiter : line) ASSERT_EQ(seam.acquire(waiter).verdict, Verdict::queued);
+  }
   seam.release(holder);
   for (const auto& waiter : first)
     EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(waiter.owner); }));

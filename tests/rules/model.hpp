@@ -142,7 +142,7 @@ class Model {
       if (told_.contains(owner) || sleeper.surprised || sleeper.looks_at <= now_ || !waits(owner))
         continue;
       if (may_.identities_look && !sleeper.claim.who->identity.empty()) continue;
-      if (could_have(sleeper.claim) && !follows(sleeper.claim)) found.push_back(sleeper.claim);
+      if (could_have(sleeper.claim)) found.push_back(sleeper.claim);
     }
     return found;
   }
@@ -181,17 +181,6 @@ class Model {
     auto copy = table_;
     std::vector<Wake> wakes;
     return copy.acquire(claim, true, {}, now_, wakes).verdict == Verdict::granted;
-  }
-  // Another waiter of its identity was told, and wakes it when it is granted a lock that both want.
-  [[nodiscard]] bool follows(const Claim& claim) const {
-    const auto& identity = claim.who->identity;
-    return !identity.empty() && std::any_of(told_.begin(), told_.end(), [&](const Owner& owner) {
-      const auto it = sleepers_.find(owner);
-      if (it == sleepers_.end() || it->second.claim.who->identity != identity) return false;
-      return std::any_of(claim.parts.begin(), claim.parts.end(), [&](const Part& part) {
-        return it->second.claim.find(part.resource) != nullptr;
-      });
-    });
   }
   // The table looks at one row at a time, and wakes those who fit there, though they still have to wait elsewhere.
   [[nodiscard]] bool may_be_spared(const Owner& owner) const {

@@ -126,16 +126,32 @@ TEST_F(Table, AWaiterThatFindsThatItIsItsTurnIsNotToldBesides) {
   auto ends = claim({x("k")});
   ends.ttl = 2s;
   const auto dies = claim({x("k")});
-  const auto next = claim({x("k")});
+  const auto last = claim({x("k")});
   EXPECT_EQ(verdict(ends), Verdict::granted);
   EXPECT_EQ(verdict(dies), Verdict::queued);
   now += 2s;
   EXPECT_EQ(verdict(dies), Verdict::granted);
   EXPECT_EQ(woken(), Owners{});
-  EXPECT_EQ(verdict(next), Verdict::queued);
+  EXPECT_EQ(verdict(last), Verdict::queued);
   dead.push_back(dies.owner);
-  EXPECT_EQ(verdict(next), Verdict::granted);
+  EXPECT_EQ(verdict(last), Verdict::granted);
   EXPECT_EQ(woken(), Owners{});
+}
+
+// The first one waits for another lock, too, and the second one need not wait for it.
+TEST_F(Table, AllWaitersWhoseIdentityHoldsTheLockAreWokenByTheLastOther) {
+  const auto mine = claim({r("k")}, "me");
+  const auto other = claim({r("k")});
+  const auto elsewhere = claim({x("c")});
+  const auto both = claim({x("c"), x("k")}, "me");
+  const auto one = claim({x("k")}, "me");
+  const auto stranger = claim({r("k")});
+  for (const auto& c : {mine, other, elsewhere}) EXPECT_EQ(verdict(c), Verdict::granted);
+  for (const auto& c : {both, one, stranger}) EXPECT_EQ(verdict(c), Verdict::queued);
+  EXPECT_EQ(free(other), Verdict::granted);
+  EXPECT_EQ(woken(), (Owners{both.owner, one.owner}));
+  EXPECT_EQ(verdict(both), Verdict::queued);
+  EXPECT_EQ(verdict(one), Verdict::granted);
 }
 
 TEST_F(Table, ExclusiveExcludesAllAndIsFreedByItsOwnerOnly) {
