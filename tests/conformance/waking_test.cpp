@@ -136,7 +136,7 @@ TEST_P(Waking, AReleaseOfSeveralWakesTheFirstInEachLine) {
   COVERS(Rule<4>, Rule<2>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam seam(store().open());
-  seam.begin_listening();
+  for (const std::string name : {"a", "b"}) seam.begin_listening(name);
   const auto holder = claim_of({exclusive("a"), exclusive("b")});
   const std::vector<Claim> first{claim_of("a"), claim_of("b")};
   const std::vector<Claim> last{claim_of("a"), claim_of("b")};
