@@ -83,6 +83,7 @@ TEST_P(Waking, TheLastForeignReaderWakesAWriterWhoseIdentityReadsAsWell) {
   COVERS(Rule<4>, Rule<12>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam seam(store().open());
+  seam.begin_listening();
   for (const std::string stranger : {"", "you"}) {
     SCOPED_TRACE(stranger);
     const auto own_reader = claim_of({shared("r")}, 30s, "me");
@@ -105,6 +106,7 @@ TEST_P(Waking, AllWaitersWhoseIdentityHoldsTheLockAreWokenByTheLastOther) {
   COVERS(Rule<4>, Rule<12>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam seam(store().open());
+  seam.begin_listening();
   const auto mine = claim_of({shared("r")}, 30s, "me");
   const auto other = claim_of({shared("r")});
   const auto elsewhere = claim_of("c");
@@ -122,6 +124,7 @@ TEST_P(Waking, AWaiterThatLeavesWakesWhomItHeldBack) {
   COVERS(Rule<4>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam seam(store().open());
+  seam.begin_listening();
   const auto reader = claim_of({shared("r")});
   const auto writer = claim_of("r");
   const auto held_back = claim_of({shared("r")});
@@ -156,6 +159,7 @@ TEST_P(Waking, AWaiterForSlotsOfSeveralIsWokenByThoseThatAreInItsWay) {
   COVERS(Rule<4>, Rule<2>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam seam(store().open());
+  seam.begin_listening("b");
   if (!seam.traits().slots) GTEST_SKIP() << "this store has no semaphores";
   const auto some = claim_of({slots("a", 1, 3)});
   const auto most = claim_of({slots("b", 2, 3)});
@@ -171,6 +175,7 @@ TEST_P(Waking, AnUpgradeThatHasLostItsLockWakesWhomItHeldBack) {
   COVERS(Rule<4>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam seam(store().open());
+  seam.begin_listening();
   const auto reader = claim_of({shared("r")});
   const auto other = claim_of({shared("r")});
   const auto upgrade = instead_of(reader, {exclusive("r")});
