@@ -6,7 +6,7 @@
 #   make strange    some of them a minute after boot, without privileges and HOME, in Turkish, …
 #   make interop    meet other lock libraries on Redis: redis-py, redsync, node-redlock, …
 #   make torture    try hard to break the locks of every store; STORE=redlock MINUTES=60 SEED=7
-#   make walk       ask the lock table and each store the same things, for long: tests/rules/known.md
+#   make walk       ask the lock table and each store the same things at random, for longer than make test: docs/proof.md
 #   make simulation Redlock in virtual time, a seed a run: SEEDS=10000 SEED=1
 #   make fuzz       feed every parser of foreign input with nonsense, for a minute each; MINUTES=10 ONLY=urls
 #   make mutants    plant bugs and see whether the tests find them; ONLY="redis core/no_drift" CHANGED=main
@@ -76,8 +76,8 @@ torture: deps build/build.ninja
 	build/bin/lab/torture $(foreach store,$(STORE),--store $(store)) --minutes $(or $(MINUTES),12) --seed $(SEED) \
 	  --repeats $(REPEATS) --keep build/torture --known lab/torture/known.md
 
-# ROUNDS: how many walks of each store; tests/rules/known.md has what is known to differ.
-ROUNDS ?= 20
+# ROUNDS: how many walks of each store.
+ROUNDS ?= 100
 walk: deps build/build.ninja
 	cmake --build --preset release -j $(JOBS) --target rules_walk
 	INTERLOCK_WALK_ROUNDS=$(ROUNDS) build/tests/rules/rules_walk

@@ -37,13 +37,16 @@ bool goes_on(const Row& row, const Part& part, const Claim& claim) {
   return before != nullptr && !(before->mode == Mode::shared && part.mode == Mode::exclusive);
 }
 
-// The hold of the same identity, at least as strong as `mode`.
+// Of the holds of the same identity that are at least as strong as `mode`, the one with the largest fence: with a smaller
+// one, a write would be refused after those of that hold.
 const Record* own_hold(const Row& row, const Who& who, Mode mode) {
-  const auto it = std::find_if(row.holders.begin(), row.holders.end(), [&](const Record& r) {
-    return !is_slots(r.mode) && same_identity(*r.who, who) &&
-           (r.mode == Mode::exclusive || mode == Mode::shared);
-  });
-  return it == row.holders.end() ? nullptr : &*it;
+  const Record* newest = nullptr;
+  for (const auto& r : row.holders) {
+    const bool lends = !is_slots(r.mode) && same_identity(*r.who, who) &&
+                       (r.mode == Mode::exclusive || mode == Mode::shared);
+    if (lends && (newest == nullptr || r.fence > newest->fence)) newest = &r;
+  }
+  return newest;
 }
 
 // Does this fit the holders, of whom those that `ignore` names don't count?
@@ -81,6 +84,11 @@ std::string describe_use(const Record& record) {
   return std::string("a lock (") + std::string(to_string(record.mode)) + ")";
 }
 
+// The one that asks has its answer.
+void spare(const Owner& asker, std::vector<Wake>& wakes) {
+  std::erase_if(wakes, [&](const Wake& wake) { return wake.owner == asker; });
+}
+
 Entry make_entry(const Record& r, TimePoint now) {
   return {.owner = r.owner,
           .who = *r.who,
@@ -105,7 +113,7 @@ Answer LockTable::acquire(const Claim& claim, bool queue, const Origin& origin, 
   if (held > 0) return {.verdict = Verdict::lost};
   const bool takes_over = !claim.instead_of.empty();
   if (takes_over && held_by(claim.instead_of, claim) < claim.parts.size()) {
-    leave_queue(claim);
+    give_up(claim, wakes);
     return {.verdict = Verdict::lost};
   }
   // The dead are looked for only when something is in the way: that takes time.
@@ -170,6 +178,7 @@ bool LockTable::drop_gone(const Claim& claim, std::vector<Wake>& wakes) {
     if (dropped > 0) wake_next(row, wakes);  // it may be somebody else's turn
     any = any || dropped > 0;
   }
+  spare(claim.owner, wakes);
   return any;
 }
 
@@ -386,7 +395,12 @@ std::vector<Record> LockTable::in_the_way(const Claim& claim, std::size_t most) 
   for (const auto& part : claim.parts) {
     const auto it = rows_.find(part.resource);
     if (it == rows_.end()) continue;
+    // Slots that are taken are in nobody's way as long as enough are left.
+    const bool enough =
+        is_slots(part.mode) && fits(it->second, part.mode, part.slots, part.capacity, *claim.who,
+                                    [&](const Record& r) { return is_own(r, claim); });
     for (const auto& h : it->second.holders) {
+      if (enough) break;
       if (found.size() == most) return found;
       if (!is_own(h, claim) && conflicts(h.mode, part.mode)) found.push_back(h);
     }
@@ -424,6 +438,16 @@ void LockTable::leave_queue(const Claim& claim) {
   tickets_.erase(ticket);
 }
 
+// Its place was before all others, and they waited for it.
+void LockTable::give_up(const Claim& claim, std::vector<Wake>& wakes) {
+  if (!tickets_.contains(claim.owner)) return;
+  leave_queue(claim);
+  for (const auto& part : claim.parts) {
+    const auto it = rows_.find(part.resource);
+    if (it != rows_.end()) wake_next(it->second, wakes);
+  }
+}
+
 // Its place in one row is gone.
 void LockTable::leave_row(const Owner& owner) {
   const auto it = tickets_.find(owner);
@@ -442,6 +466,7 @@ void LockTable::sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>&
     const auto it = rows_.find(part.resource);
     if (it != rows_.end()) sweep_row(it->second, now, wakes);
   }
+  spare(claim.owner, wakes);
 }
 
 void LockTable::sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes) {
@@ -464,34 +489,26 @@ void LockTable::sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes) {
 }
 
 void LockTable::wake_next(const Row& row, std::vector<Wake>& wakes) const {
-  // As if those who are woken held it already. A holder that wants more is first in line, and waits
-  // until it is the only one.
+  // A waiter whose identity holds the row waits for other holders alone. All others wait for those ahead of them, too: as
+  // if those who are woken held it already. A holder that wants more waits until it is the only one.
+  const bool identities = std::any_of(row.holders.begin(), row.holders.end(), [](const Record& h) {
+    return !is_slots(h.mode) && !h.who->identity.empty();
+  });
   std::uint64_t slots = 0;
   bool shared_waits = false;
-  bool blocked = false;  // only those of an identity that holds it may pass from here on
-  for (const auto& entry : row.queue) {
-    const auto& ticket = entry.first;
-    const auto& w = entry.second;
-    if (blocked && own_hold(row, *w.who, Mode::shared) == nullptr) continue;
-    if (ticket.stronger) {
-      const auto others =
-          std::count_if(row.holders.begin(), row.holders.end(),
-                        [&](const Record& h) { return !same_identity(*h.who, *w.who); });
-      if (others <= (w.who->identity.empty() ? 1 : 0)) wakes.push_back({w.origin.home, w.owner});
-      return;
+  bool closed = false;
+  for (const auto& [ticket, w] : row.queue) {
+    const bool own = identities && own_hold(row, *w.who, Mode::shared) != nullptr;
+    if (closed && !own) continue;
+    bool fit = row.holders.size() <= 1;
+    if (!ticket.stronger || !w.who->identity.empty()) {
+      fit = fits(row, w.mode, slots + w.slots, w.capacity, *w.who,
+                 [](const Record&) { return false; }) &&
+            (own || w.mode != Mode::exclusive || !shared_waits);
     }
-    const bool fit =
-        fits(row, w.mode, slots + w.slots, w.capacity, *w.who, [](const Record&) { return false; });
-    if (!fit || (w.mode == Mode::exclusive && shared_waits)) {
-      const bool any_identity =
-          std::any_of(row.holders.begin(), row.holders.end(),
-                      [](const Record& h) { return !h.who->identity.empty(); });
-      if (!any_identity) return;
-      blocked = true;
-      continue;
-    }
-    wakes.push_back({w.origin.home, w.owner});
-    if (w.mode == Mode::exclusive) return;
+    if (fit) wakes.push_back({w.origin.home, w.owner});
+    closed = closed || !fit || w.mode == Mode::exclusive;
+    if (closed && !identities) return;
     shared_waits = shared_waits || w.mode == Mode::shared;
     slots += w.slots;
   }

@@ -146,6 +146,7 @@ class LockTable {
   Answer enqueue(const Claim& claim, const Ticket& ticket, const Origin& origin, TimePoint now,
                  TimePoint look);
   void leave_queue(const Claim& claim);
+  void give_up(const Claim& claim, std::vector<Wake>& wakes);
   void leave_row(const Owner& owner);
   void sweep_rows(const Claim& claim, TimePoint now, std::vector<Wake>& wakes);
   void sweep_row(Row& row, TimePoint now, std::vector<Wake>& wakes);

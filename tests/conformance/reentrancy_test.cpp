@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 
+#include "conformance/seam.hpp"
 #include "conformance/suite.hpp"
 
 namespace interlock::conformance {
@@ -111,6 +112,23 @@ TEST_P(Reentrancy, FencesOfClaimsThatAreTakenAtOnceDoNotGoBack) {
       }
     }
   }
+}
+
+// Its holds have different fences where one of them came to write.
+TEST_P(Reentrancy, AnInnerHoldGetsTheLargestFenceOfItsIdentity) {
+  COVERS(Rule<12>, Rule<5>);
+  Seam seam(store().open());
+  if (!seam.traits().fences) GTEST_SKIP() << "this store has no fences";
+  const auto fence = [&seam](const Claim& claim) { return seam.acquire(claim).fences.at(0); };
+  const auto reads = claim_of({shared("r")}, 30s, "me");
+  const auto writes = claim_of({exclusive("r")}, 30s, "me");
+  auto reads_again = claim_of({shared("r")}, 30s, "me");
+  reads_again.instead_of = writes.owner;
+  fence(reads);
+  const auto largest = fence(writes);
+  EXPECT_GE(fence(claim_of({shared("r")}, 30s, "me")), largest);
+  EXPECT_EQ(fence(reads_again), largest) << "a downgrade keeps it";
+  EXPECT_GE(fence(claim_of({shared("r")}, 30s, "me")), largest);
 }
 
 TEST_P(Reentrancy, SlotsAreCountedWhoeverTakesThem) {

@@ -83,6 +83,7 @@ TEST_P(Waking, TheLastForeignReaderWakesAWriterWhoseIdentityReadsAsWell) {
   COVERS(Rule<4>, Rule<12>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam seam(store().open());
+  seam.begin_listening();
   for (const std::string stranger : {"", "you"}) {
     SCOPED_TRACE(stranger);
     const auto own_reader = claim_of({shared("r")}, 30s, "me");
@@ -100,10 +101,30 @@ TEST_P(Waking, TheLastForeignReaderWakesAWriterWhoseIdentityReadsAsWell) {
   }
 }
 
+// The first one waits for another lock, too, and the second one need not wait for it.
+TEST_P(Waking, AllWaitersWhoseIdentityHoldsTheLockAreWokenByTheLastOther) {
+  COVERS(Rule<4>, Rule<12>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  seam.begin_listening();
+  const auto mine = claim_of({shared("r")}, 30s, "me");
+  const auto other = claim_of({shared("r")});
+  const auto elsewhere = claim_of("c");
+  const auto both = claim_of({exclusive("c"), exclusive("r")}, 30s, "me");
+  const auto one = claim_of({exclusive("r")}, 30s, "me");
+  for (const auto& claim : {mine, other, elsewhere})
+    ASSERT_EQ(seam.acquire(claim).verdict, Verdict::granted);
+  for (const auto& claim : {both, one}) ASSERT_EQ(seam.acquire(claim).verdict, Verdict::queued);
+  seam.release(other);
+  EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(one.owner); }));
+  EXPECT_EQ(seam.acquire(one).verdict, Verdict::granted);
+}
+
 TEST_P(Waking, AWaiterThatLeavesWakesWhomItHeldBack) {
   COVERS(Rule<4>);
   if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
   Seam seam(store().open());
+  seam.begin_listening();
   const auto reader = claim_of({shared("r")});
   const auto writer = claim_of("r");
   const auto held_back = claim_of({shared("r")});
@@ -111,6 +132,60 @@ TEST_P(Waking, AWaiterThatLeavesWakesWhomItHeldBack) {
   ASSERT_EQ(seam.acquire(writer).verdict, Verdict::queued);
   ASSERT_EQ(seam.acquire(held_back).verdict, Verdict::queued);
   EXPECT_EQ(seam.release(writer).verdict, Verdict::queued);
+  EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(held_back.owner); }));
+}
+
+TEST_P(Waking, AReleaseOfSeveralWakesTheFirstInEachLine) {
+  COVERS(Rule<4>, Rule<2>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  for (const std::string name : {"a", "b"}) seam.begin_listening(name);
+  const auto holder = claim_of({exclusive("a"), exclusive("b")});
+  const std::vector<Claim> first{claim_of("a"), claim_of("b")};
+  const std::vector<Claim> last{claim_of("a"), claim_of("b")};
+  ASSERT_EQ(seam.acquire(holder).verdict, Verdict::granted);
+  for (const auto& line : {first, last}) {
+    for (const auto& waiter : line) ASSERT_EQ(seam.acquire(waiter).verdict, Verdict::queued);
+  }
+  seam.release(holder);
+  for (const auto& waiter : first)
+    EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(waiter.owner); }));
+  seam.idle(50ms);
+  for (const auto& waiter : last) EXPECT_FALSE(seam.woken(waiter.owner));
+}
+
+// Enough are left in the one semaphore, so only the other one is in its way.
+TEST_P(Waking, AWaiterForSlotsOfSeveralIsWokenByThoseThatAreInItsWay) {
+  COVERS(Rule<4>, Rule<2>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  seam.begin_listening("b");
+  if (!seam.traits().slots) GTEST_SKIP() << "this store has no semaphores";
+  const auto some = claim_of({slots("a", 1, 3)});
+  const auto most = claim_of({slots("b", 2, 3)});
+  const auto waits = claim_of({slots("a", 2, 3), slots("b", 2, 3)});
+  ASSERT_EQ(seam.acquire(some).verdict, Verdict::granted);
+  ASSERT_EQ(seam.acquire(most).verdict, Verdict::granted);
+  ASSERT_EQ(seam.acquire(waits).verdict, Verdict::queued);
+  seam.release(most);
+  EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(waits.owner); }));
+}
+
+TEST_P(Waking, AnUpgradeThatHasLostItsLockWakesWhomItHeldBack) {
+  COVERS(Rule<4>);
+  if (!store().faithful()) GTEST_SKIP() << "wakes get lost here on purpose";
+  Seam seam(store().open());
+  seam.begin_listening();
+  const auto reader = claim_of({shared("r")});
+  const auto other = claim_of({shared("r")});
+  const auto upgrade = instead_of(reader, {exclusive("r")});
+  const auto held_back = claim_of({shared("r")});
+  ASSERT_EQ(seam.acquire(reader).verdict, Verdict::granted);
+  ASSERT_EQ(seam.acquire(other).verdict, Verdict::granted);
+  ASSERT_EQ(seam.acquire(upgrade).verdict, Verdict::queued);
+  ASSERT_EQ(seam.acquire(held_back).verdict, Verdict::queued);
+  seam.release(reader);
+  EXPECT_EQ(seam.acquire(upgrade).verdict, Verdict::lost);
   EXPECT_TRUE(eventually([&] { return seam.idle(1ms), seam.woken(held_back.owner); }));
 }
 

@@ -20,7 +20,7 @@ KEYS = ("contract", "found by", "targets", "patch", "hangs")
 # The executable that has the tests whose names begin so.
 EXECUTABLES = (("unit.", "unit_tests"), ("simulation.", "simulation_tests"), ("conformance.", "conformance_tests"),
                ("recipes.", "recipe_tests"), ("redis.", "redis_tests"), ("postgres.", "postgres_tests"),
-               ("etcd.", "etcd_tests"), ("process.cli_", "interlock_cli"), ("process.", "process_tests"))
+               ("etcd.", "etcd_tests"), ("rules.", "rules_walk"), ("process.cli_", "interlock_cli"), ("process.", "process_tests"))
 
 
 @dataclasses.dataclass

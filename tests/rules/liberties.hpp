@@ -31,8 +31,11 @@ struct Liberties {
   /// Wakes more than are next: its waiters watch others, and look for themselves when these go. Never fewer, of those
   /// who could have all that they wait for.
   bool wakes_more = false;
-  /// A fault: a waiter whose identity has just come to hold the lock is not told. Its next heartbeat finds that.
-  bool identities_look = false;
+  /// Leaves out a waiter for several resources that fits in the row that changed and still has to wait in another one: it
+  /// would ask in vain. The row that it waits for in the end wakes it.
+  bool spares_those_who_wait_elsewhere = false;
+  bool tells_the_asker = false;  ///< number 2 of known.md
+  bool identities_look = false;  ///< number 1 of known.md
   /// Looks again sooner than the table says, as nobody tells of a waiter that died when it was woken.
   std::optional<Duration> first_looks{};
   std::optional<Duration> second_looks{};

@@ -124,6 +124,17 @@ class Model {
     return first;
   }
 
+  /// When the last of all holders ends; 0: there are none.
+  [[nodiscard]] Duration last_end(const Claim& claim) const {
+    auto last = Duration::zero();
+    for (const auto& part : claim.parts) {
+      const auto row = table_.rows().find(part.resource);
+      if (row == table_.rows().end()) continue;
+      for (const auto& holder : row->second.holders) last = std::max(last, holder.expires - now_);
+    }
+    return last;
+  }
+
   /// Those who could have what they wait for, whom nobody told, and who don't look by now either.
   [[nodiscard]] std::vector<Claim> sleep_through_it() const {
     std::vector<Claim> found;
@@ -172,15 +183,17 @@ class Model {
     return copy.acquire(claim, true, {}, now_, wakes).verdict == Verdict::granted;
   }
   // The table looks at one row at a time, and wakes those who fit there, though they still have to wait elsewhere.
-  [[nodiscard]] bool needs_wake(const Owner& owner) const {
+  [[nodiscard]] bool may_be_spared(const Owner& owner) const {
+    if (!may_.wakes_more && !may_.spares_those_who_wait_elsewhere) return false;
     const auto it = sleepers_.find(owner);
-    if (it == sleepers_.end()) return false;
-    if (may_.identities_look && !it->second.claim.who->identity.empty()) return false;
-    return could_have(it->second.claim);
+    if (it == sleepers_.end()) return may_.wakes_more;
+    const auto& claim = it->second.claim;
+    if (!may_.wakes_more) return claim.parts.size() > 1 && !could_have(claim);
+    return (may_.identities_look && !claim.who->identity.empty()) || !could_have(claim);
   }
   void begin(const Claim& claim) {
     asks_ = claim;
-    asker_may_ = may_be_told_.contains(claim.owner);
+    asker_may_ = may_.tells_the_asker || may_be_told_.contains(claim.owner);
     before_ = table_.rows();
   }
   void end(const std::vector<Wake>& wakes) {
@@ -188,8 +201,7 @@ class Model {
     again_.clear();
     for (const auto& wake : wakes) {
       next_.insert(wake.owner);
-      if (may_.wakes_more && !needs_wake(wake.owner)) continue;
-      (told_.contains(wake.owner) ? again_ : must_).insert(wake.owner);
+      (told_.contains(wake.owner) || may_be_spared(wake.owner) ? again_ : must_).insert(wake.owner);
     }
   }
   void asked(const Claim& claim, bool queued) {

@@ -1,4 +1,5 @@
 // The SQL functions and the lock table have the same rules.
+#include "rules/known.hpp"
 #include "rules/walk.hpp"
 
 #include "postgres/postgres_test.hpp"
@@ -10,10 +11,14 @@ namespace {
 using rules_walk::Liberties;
 
 Liberties liberties(Duration first_looks) {
-  return {.place_lasts = 15s, .told_lasts = 3s, .first_looks = first_looks, .second_looks = 500ms};
+  return {.place_lasts = 15s,
+          .told_lasts = 3s,
+          .tells_the_asker = rules_walk::is_known(2),
+          .first_looks = first_looks,
+          .second_looks = 500ms};
 }
 
-TEST(RulesTest, LeaseModeAnswersLikeTheLockTable) {
+TEST(PostgresLease, AnswersLikeTheLockTable) {
   servers::StillClock clock;
   const servers::PostgresServer server({}, clock.words());
   int round = 0;
@@ -23,7 +28,7 @@ TEST(RulesTest, LeaseModeAnswersLikeTheLockTable) {
 }
 
 // A hold ends by the clock of its client, which nobody moves.
-TEST(RulesTest, AdvisoryModeAnswersLikeTheLockTable) {
+TEST(PostgresAdvisory, AnswersLikeTheLockTable) {
   const servers::PostgresServer server;
   int round = 0;
   rules_walk::walk(

@@ -6,7 +6,7 @@
 namespace interlock::redis_tests {
 namespace {
 
-TEST(RulesTest, TheScriptsAnswerLikeTheLockTable) {
+TEST(Redis, AnswersLikeTheLockTable) {
   servers::StillClock clock;
   servers::RedisServer server({}, "redis-server", clock.words());
   Console console(server.port());
@@ -18,13 +18,14 @@ TEST(RulesTest, TheScriptsAnswerLikeTheLockTable) {
       {.place_lasts = 3s,
        .told_lasts = 1s,
        .told_readers_last = true,
+       .spares_those_who_wait_elsewhere = true,
        .second_looks = 500ms,
        .looks_past_waiters = true,
        .looks_at_any_holder = true},
       [&](Duration time) { clock.advance(time); });
 }
 
-TEST(RedlockRulesTest, ItsScriptsAnswerLikeTheLockTable) {
+TEST(Redlock, AnswersLikeTheLockTable) {
   const std::array<servers::RedisServer, 3> nodes;
   int opened = 0;
   const auto open = [&] {

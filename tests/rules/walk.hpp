@@ -88,19 +88,20 @@ inline std::uint64_t number_from(const char* variable, std::uint64_t otherwise) 
   return given != nullptr ? std::stoull(given) : otherwise;
 }
 
-/// Asks both for a hundred things, in an order that the seed decides, again and again with the next seed: for some
-/// seconds, or once with INTERLOCK_TEST_SEED, or INTERLOCK_WALK_ROUNDS=n times. `open`: an empty store. `moves`: see
-/// Both.
+/// Asks both for a hundred things, in an order that the seed decides, again and again with the next seed: 30 times, but
+/// for 15 seconds at most; or once with INTERLOCK_TEST_SEED; or INTERLOCK_WALK_ROUNDS=n times. `open`: an empty store.
+/// `moves`: see Both.
 template <class Open>
 void walk(Open open, const Liberties& may = {}, const Both::Moves& moves = {}) {
   const bool given = std::getenv("INTERLOCK_TEST_SEED") != nullptr;
   const bool counted = given || std::getenv("INTERLOCK_WALK_ROUNDS") != nullptr;
   const auto first = number_from("INTERLOCK_TEST_SEED", std::random_device{}());
   const auto rounds = number_from("INTERLOCK_WALK_ROUNDS", given ? 1 : 30);
-  const auto until = counted ? TimePoint::max() : BootClock::now() + 7s;
+  const auto until = counted ? TimePoint::max() : BootClock::now() + 15s;
   for (auto seed = first; seed < first + rounds && !testing::Test::HasFailure(); ++seed) {
     if (BootClock::now() > until) break;
     SCOPED_TRACE("INTERLOCK_TEST_SEED=" + std::to_string(seed));
+    std::cerr << "INTERLOCK_TEST_SEED=" << seed << "\n";  // should it never end
     Both both(open(), may, moves);
     Walk one(both, seed, may);
     for (int step = 0; step < 100 && !testing::Test::HasFailure() && !both.over(); ++step) {

@@ -80,6 +80,80 @@ TEST_F(Table, AnIdentityThatIsGrantedTheLockWakesItsOtherWaiters) {
   EXPECT_EQ(verdict(writes), Verdict::granted);
 }
 
+TEST_F(Table, AnInnerHoldGetsTheLargestFenceOfItsIdentity) {
+  const auto reads = claim({r("k")}, "me");
+  const auto writes = claim({x("k")}, "me");
+  const auto outer = ask(reads).fences.at(0);
+  const auto inner = ask(writes).fences.at(0);
+  EXPECT_LT(outer, inner);
+  EXPECT_EQ(ask(claim({r("k")}, "me")).fences.at(0), inner);
+  auto reads_again = claim({r("k")}, "me");
+  reads_again.instead_of = writes.owner;
+  EXPECT_EQ(ask(reads_again).fences.at(0), inner) << "a downgrade keeps it";
+  EXPECT_EQ(ask(claim({r("k")}, "me")).fences.at(0), inner);
+}
+
+TEST_F(Table, AnUpgradeThatHasLostItsLockWakesWhomItHeldBack) {
+  const auto reads = claim({r("k")});
+  const auto other = claim({r("k")});
+  auto upgrade = claim({x("k")});
+  upgrade.instead_of = reads.owner;
+  const auto held_back = claim({r("k")});
+  EXPECT_EQ(verdict(reads), Verdict::granted);
+  EXPECT_EQ(verdict(other), Verdict::granted);
+  EXPECT_EQ(verdict(upgrade), Verdict::queued);
+  EXPECT_EQ(verdict(held_back), Verdict::queued);
+  EXPECT_EQ(free(reads), Verdict::granted);
+  EXPECT_EQ(woken(), Owners{upgrade.owner});
+  EXPECT_EQ(verdict(upgrade), Verdict::lost);
+  EXPECT_EQ(woken(), Owners{held_back.owner});
+  EXPECT_EQ(verdict(held_back), Verdict::granted);
+}
+
+TEST_F(Table, TakenSlotsAreInNobodysWayAsLongAsEnoughAreLeft) {
+  const auto some = claim({s("a", 1, 3)});
+  const auto most = claim({s("c", 2, 3)});
+  const auto waits = claim({s("a", 2, 3), s("c", 2, 3)});
+  EXPECT_EQ(verdict(some), Verdict::granted);
+  EXPECT_EQ(verdict(most), Verdict::granted);
+  EXPECT_EQ(verdict(waits), Verdict::queued);
+  const auto found = table.in_the_way(waits, 10);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().owner, most.owner);
+}
+
+TEST_F(Table, AWaiterThatFindsThatItIsItsTurnIsNotToldBesides) {
+  auto ends = claim({x("k")});
+  ends.ttl = 2s;
+  const auto dies = claim({x("k")});
+  const auto last = claim({x("k")});
+  EXPECT_EQ(verdict(ends), Verdict::granted);
+  EXPECT_EQ(verdict(dies), Verdict::queued);
+  now += 2s;
+  EXPECT_EQ(verdict(dies), Verdict::granted);
+  EXPECT_EQ(woken(), Owners{});
+  EXPECT_EQ(verdict(last), Verdict::queued);
+  dead.push_back(dies.owner);
+  EXPECT_EQ(verdict(last), Verdict::granted);
+  EXPECT_EQ(woken(), Owners{});
+}
+
+// The first one waits for another lock, too, and the second one need not wait for it.
+TEST_F(Table, AllWaitersWhoseIdentityHoldsTheLockAreWokenByTheLastOther) {
+  const auto mine = claim({r("k")}, "me");
+  const auto other = claim({r("k")});
+  const auto elsewhere = claim({x("c")});
+  const auto both = claim({x("c"), x("k")}, "me");
+  const auto one = claim({x("k")}, "me");
+  const auto stranger = claim({r("k")});
+  for (const auto& c : {mine, other, elsewhere}) EXPECT_EQ(verdict(c), Verdict::granted);
+  for (const auto& c : {both, one, stranger}) EXPECT_EQ(verdict(c), Verdict::queued);
+  EXPECT_EQ(free(other), Verdict::granted);
+  EXPECT_EQ(woken(), (Owners{both.owner, one.owner}));
+  EXPECT_EQ(verdict(both), Verdict::queued);
+  EXPECT_EQ(verdict(one), Verdict::granted);
+}
+
 TEST_F(Table, ExclusiveExcludesAllAndIsFreedByItsOwnerOnly) {
   const auto a = claim({x("k")});
   const auto b = claim({x("k")});

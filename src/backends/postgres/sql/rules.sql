@@ -1,57 +1,48 @@
 -- The rules of exclusion and order (those of src/core/lock_table.hpp) over interlock.{table}.
 
--- Wakes those at the head of the queue who fit now, as if the ones before them held it already.
+-- Wakes those who fit now. A waiter whose identity holds the row waits for other holders alone. All others wait for those
+-- ahead of them, too: as if those who are woken held it already.
 CREATE OR REPLACE FUNCTION interlock.{kind}_wake_next(of_id bigint, at timestamptz)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   w interlock.{table};
   held bigint;
-  writers bigint;
   taken numeric;
   identities boolean;
   same bigint;
   readers boolean := false;
-  blocked boolean := false;
+  closed boolean := false;
   fit boolean;
 BEGIN
   FOR w IN SELECT * FROM interlock.{table} WHERE id = of_id AND line > 0
            ORDER BY line, rank, number LIMIT 1000 LOOP
     CONTINUE WHEN w.expires <= at;
     IF held IS NULL THEN
-      SELECT count(*), count(*) FILTER (WHERE mode = 'e'), coalesce(sum(slots), 0),
-             coalesce(bool_or(identity <> ''), false)
-      INTO held, writers, taken, identities
+      SELECT count(*), coalesce(sum(slots), 0), coalesce(bool_or(identity <> '' AND mode <> 'n'), false)
+      INTO held, taken, identities
       FROM interlock.{table} WHERE id = of_id AND line = 0;
     END IF;
     same := 0;
-    IF w.identity <> '' AND held > 0 THEN
+    IF w.identity <> '' AND w.mode <> 'n' AND identities THEN
       SELECT count(*) INTO same FROM interlock.{table}
-      WHERE id = of_id AND line = 0 AND identity = w.identity AND mode <> 'n';
+      WHERE id = of_id AND line = 0 AND identity = w.identity;
     END IF;
-    CONTINUE WHEN blocked AND (same = 0 OR w.mode = 'n');
-    IF w.line = 1 THEN
-      IF held - same <= (w.identity = '')::int THEN
-        PERFORM interlock.{kind}_wake(w, at);
-      END IF;
-      RETURN;
-    END IF;
-    IF w.mode = 'n' THEN
+    CONTINUE WHEN closed AND same = 0;
+    IF w.line = 1 AND w.identity = '' THEN
+      fit := held <= 1;
+    ELSIF w.mode = 'n' THEN
       fit := taken + w.slots <= w.capacity;
     ELSIF held = same THEN
-      fit := true;
+      fit := w.mode = 's' OR same > 0 OR NOT readers;
     ELSIF w.mode = 's' THEN
       fit := NOT EXISTS (SELECT FROM interlock.{table} WHERE id = of_id AND line = 0 AND mode <> 's'
                          AND (w.identity = '' OR identity <> w.identity));
     ELSE
       fit := false;
     END IF;
-    IF NOT fit OR (w.mode = 'e' AND readers) THEN
-      IF NOT identities THEN RETURN; END IF;
-      blocked := true;
-      CONTINUE;
-    END IF;
-    PERFORM interlock.{kind}_wake(w, at);
-    IF w.mode = 'e' THEN RETURN; END IF;
+    IF fit THEN PERFORM interlock.{kind}_wake(w, at); END IF;
+    closed := closed OR NOT fit OR w.mode = 'e';
+    IF closed AND NOT identities THEN RETURN; END IF;
     readers := readers OR w.mode = 's';
     taken := taken + w.slots;
   END LOOP;
@@ -218,6 +209,8 @@ BEGIN
   IF instead <> none AND (NOT anybody OR interlock.{kind}_held(instead, ids, own, at) < n) THEN
     IF was_queued THEN
       DELETE FROM interlock.{table} WHERE owner = by_owner AND line > 0 AND id = ANY (ids);
+      -- Its place was before all others, and they waited for it.
+      FOR i IN 1..n LOOP PERFORM interlock.{kind}_wake_next(ids[i], at); END LOOP;
     END IF;
     RETURN 'lost';
   END IF;
@@ -351,7 +344,7 @@ BEGIN
       SELECT number INTO fence FROM interlock.{table}
       WHERE id = ids[i] AND line = 0 AND identity = of_identity AND mode <> 'n'
         AND (mode = 'e' OR substr(modes, i, 1) = 's')
-      ORDER BY since, number LIMIT 1;
+      ORDER BY number DESC LIMIT 1;
     END IF;
     IF fence IS NULL THEN fence := nextval('interlock.numbers'); END IF;
     IF before.id IS NOT NULL THEN

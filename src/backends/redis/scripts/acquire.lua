@@ -36,6 +36,9 @@ end
 
 if instead ~= '' and count_held(instead) < parts then
   leave_all()
+  for _, row in ipairs(rows) do  -- its place was before all others, and they waited for it
+    if row.ticket then wake_next(row) end
+  end
   return { 'lost' }
 end
 
@@ -113,17 +116,17 @@ local function held_back_by_holders(row)
   return call('ZRANGE', row.ends, 0, 0, 'WITHSCORES')[2] - now
 end
 
-local function holds_as(row)  -- the hold of the same identity, the strongest one
+-- Of the holds of the same identity that are at least as strong as `mode`, the one with the largest fence: with a
+-- smaller one, a write would be refused after those of that hold.
+local function own_hold(row, mode)
   if identity == '' or row.mode == 'n' or not is_set(row) then return nil end
-  local shared
+  local newest
   for _, text in ipairs(call('HVALS', row.holders)) do
     local record = parse(text)
-    if record and same_identity(record) then
-      if record.mode == 'e' then return record end
-      shared = shared or record
-    end
+    local lends = record and same_identity(record) and (record.mode == 'e' or mode == 's')
+    if lends and (not newest or record.number > newest.number) then newest = record end
   end
-  return shared
+  return newest
 end
 
 -- Of a claim that takes over: no stronger than what it has here already, so nobody is in its way.
@@ -137,7 +140,7 @@ for _, row in ipairs(rows) do
   if not goes_on(row) then
     ends = held_back_by_holders(row)
     -- Whoever waits may wait for this very identity: it must not wait for them.
-    if not ends and not holds_as(row) then
+    if not ends and not own_hold(row, 's') then
       local first, forgotten = first_ahead(row, ticket and ticket .. row.mode, row.mode == 's')
       ends = first and math.max(1, forgotten - now)
     end
@@ -178,8 +181,8 @@ for _, row in ipairs(rows) do
   if before and not stronger then
     number = before.number
   else
-    local own = holds_as(row)
-    if own and (own.mode == 'e' or row.mode == 's') then number = own.number end
+    local own = own_hold(row, row.mode)
+    number = own and own.number
   end
   if not number or number == 0 then number = next_number() end
   if before then drop_holder(row, before) end

@@ -198,9 +198,10 @@ end
 
 local CHANNEL_AND_IDENTITY = '^' .. string.rep('\n[^\n]*', 6) .. '\n([^\n]*)\n([^\n]*)'
 
--- Behind a waiter that does not fit, only those of an identity that holds the row may pass: with none
--- but its own holds in the way. From this place of the queue on.
-local function wake_own(row, from, readers)
+-- Those whose identity holds the row wait for other holders alone, and not for those ahead of them. From this place of
+-- the queue on.
+local function wake_own(row, from)
+  if row.value ~= '+shared' and row.value ~= '+same' then return end
   local holds, all, exclusive  -- how many each identity has; of all, and of those how many exclusively
   while true do
     local ticket = call('ZRANGE', row.queue, from, from)[1]
@@ -219,14 +220,11 @@ local function wake_own(row, from, readers)
     end
     local own = who and who ~= '' and holds[who]
     local ends, entry
-    if own and (mode == 's' and own.exclusive == exclusive or mode == 'e' and own.all == all and not readers) then
+    if own and (mode == 's' and own.exclusive == exclusive or mode == 'e' and own.all == all) then
       ends, entry = alive(row, ticket)
       if not ends then from = from - 1 end
     end
-    if ends and is_told(row, ends, entry, by, mode, channel) then
-      if mode == 'e' then return end
-      readers = true
-    end
+    if ends then is_told(row, ends, entry, by, mode, channel) end
     from = from + 1
   end
 end
@@ -242,8 +240,8 @@ local function wake_next(row)
       local by, mode = sub(ticket, 26, 57), sub(ticket, 58)
       local channel, who = match(entry, CHANNEL_AND_IDENTITY)
       local fits = true
-      if sub(ticket, 1, 1) == '0' then
-        if is_set(row) and call('ZCARD', row.ends) > 1 and who == '' then return end
+      if sub(ticket, 1, 1) == '0' and who == '' then
+        fits = not is_set(row) or call('ZCARD', row.ends) <= 1
       elseif mode == 'e' then
         fits = not row.value and not readers
       elseif mode == 's' then
@@ -253,12 +251,9 @@ local function wake_next(row)
         taken = (taken or slots_taken(row)) + record.slots
         if taken > record.capacity then return end
       end
-      if not fits then
-        if row.value == '+shared' or row.value == '+same' then wake_own(row, from, readers) end
-        return
-      end
+      if not fits then return wake_own(row, from) end
       if is_told(row, ends, entry, by, mode, channel) then
-        if mode == 'e' then return end
+        if mode == 'e' then return wake_own(row, from + 1) end
         readers = true
       end
       from = from + 1
