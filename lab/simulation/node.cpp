@@ -253,7 +253,8 @@ bool Node::is_told(Row& row, const Ticket& ticket) {
   return hears;
 }
 
-void Node::wake_own(Row& row, Ticket from, bool readers) {
+void Node::wake_own(Row& row, std::map<Ticket, Waiter>::iterator from) {
+  if (!is_set(row)) return;
   struct Count {
     int all = 0, writers = 0;
   };
@@ -266,18 +267,15 @@ void Node::wake_own(Row& row, Ticket from, bool readers) {
       count->writers += is_writer(hold.mode) ? 1 : 0;
     }
   }
-  for (auto it = row.queue.lower_bound(from); it != row.queue.end();) {
+  for (auto it = from; it != row.queue.end();) {
     const auto ticket = it->first;
     const auto who = it->second.identity;
     ++it;
     const auto own = who.empty() ? holds.end() : holds.find(who);
     if (own == holds.end()) continue;
-    const bool passes = is_writer(ticket.mode) ? own->second.all == sum.all && !readers
-                                               : own->second.writers == sum.writers;
-    if (!passes || !alive(row, ticket)) continue;
-    if (!is_told(row, ticket)) continue;
-    if (is_writer(ticket.mode)) return;
-    readers = true;
+    const bool passes =
+        is_writer(ticket.mode) ? own->second.all == sum.all : own->second.writers == sum.writers;
+    if (passes && alive(row, ticket)) (void)is_told(row, ticket);
   }
 }
 
@@ -288,20 +286,18 @@ void Node::wake_next(Met& met) {
     const auto ticket = it->first;
     ++it;
     if (!alive(row, ticket)) continue;
+    const auto here = row.queue.find(ticket);
     bool fits = true;
-    if (!ticket.later) {
-      if (is_set(row) && row.holders.size() > 1 && row.queue.at(ticket).identity.empty()) return;
+    if (!ticket.later && here->second.identity.empty()) {
+      fits = !is_set(row) || row.holders.size() <= 1;
     } else if (is_writer(ticket.mode)) {
       fits = row.value == Value::none && !readers;
     } else {
       fits = row.value == Value::none || row.value == Value::shared;
     }
-    if (!fits) {
-      if (is_set(row)) wake_own(row, ticket, readers);
-      return;
-    }
+    if (!fits) return wake_own(row, here);
     if (is_told(row, ticket)) {
-      if (is_writer(ticket.mode)) return;
+      if (is_writer(ticket.mode)) return wake_own(row, it);
       readers = true;
     }
   }
@@ -446,15 +442,14 @@ std::optional<Node::Ms> Node::held_back_by_holders(Met& met) {
   return first - now_;
 }
 
-Node::Hold* Node::holds_as(Met& met) const {
+Node::Hold* Node::own_hold(Met& met, Mode mode) const {
   if (identity_.empty() || !is_set(*met.row)) return nullptr;
-  Hold* shared = nullptr;
+  Hold* newest = nullptr;
   for (auto& hold : met.row->holders) {
-    if (hold.identity != identity_) continue;
-    if (is_writer(hold.mode)) return &hold;
-    if (shared == nullptr) shared = &hold;
+    const bool lends = hold.identity == identity_ && (is_writer(hold.mode) || !is_writer(mode));
+    if (lends && (newest == nullptr || hold.number > newest->number)) newest = &hold;
   }
-  return shared;
+  return newest;
 }
 
 bool Node::goes_on(const Met& met) const {
@@ -475,7 +470,12 @@ Vote Node::claim(const Message& message, Number place, Number hold, bool upgrade
     }
   };
   if (!instead_.empty() && count_held(instead_) < met_.size()) {
+    std::vector<Met*> left;
+    for (auto& met : met_) {
+      if (queued_at(*met.row)) left.push_back(&met);
+    }
     leave_all();
+    for (auto* met : left) wake_next(*met);
     return {.said = Said::lost};
   }
   if (!instead_.empty()) {
@@ -496,7 +496,7 @@ Vote Node::claim(const Message& message, Number place, Number hold, bool upgrade
   for (auto& met : met_) {
     if (goes_on(met)) continue;
     auto ends = held_back_by_holders(met);
-    if (!ends && holds_as(met) == nullptr) {
+    if (!ends && own_hold(met, Mode::shared) == nullptr) {
       std::optional<Ticket> own = ticket;
       if (own) own->mode = met.mode;
       const auto first = first_ahead(*met.row, own ? &*own : nullptr, !is_writer(met.mode));
@@ -534,14 +534,13 @@ Vote Node::claim(const Message& message, Number place, Number hold, bool upgrade
     Number number = 0;
     if (before && !stronger) {
       number = before->number;
-    } else if (const auto* own = holds_as(met);
-               own != nullptr && (is_writer(own->mode) || !is_writer(met.mode))) {
+    } else if (const auto* own = own_hold(met, met.mode)) {
       number = own->number;
     }
     if (number == 0) number = hold;
     if (before && !upgrades) drop_holder(met, before->owner);
     put(met, number, hold, covered, message.attempt);
-    if (mode_before != met.mode && !stronger) wake_next(met);
+    if (!identity_.empty() || (mode_before != met.mode && !stronger)) wake_next(met);
     vote.numbers.push_back(number);
   }
   if (!identity_.empty()) {

@@ -106,7 +106,7 @@ class Node {
   Vote claim(const Message& message, Number place, Number hold, bool upgrades);
   Vote rearm();
   std::optional<Ms> held_back_by_holders(Met& met);
-  Hold* holds_as(Met& met) const;
+  Hold* own_hold(Met& met, Mode mode) const;
   [[nodiscard]] bool goes_on(const Met& met) const;
 
   void meet();
@@ -124,7 +124,7 @@ class Node {
   std::optional<std::pair<Ticket, Ms>> first_ahead(Row& row, const Ticket* ticket,
                                                    bool writers_only);
   void wake_next(Met& met);
-  void wake_own(Row& row, Ticket from, bool readers);
+  void wake_own(Row& row, std::map<Ticket, Waiter>::iterator from);
   bool is_told(Row& row, const Ticket& ticket);
   Hold& put(Met& met, Number number, Number hold, const Owner& covered, Number attempt);
   Number& most_had(const Met& met) { return most_[*met.name]; }

@@ -222,6 +222,32 @@ TEST_F(ServerFaults, AClockThatIsSetBackKeepsNoDeadHolders) {
   EXPECT_TRUE(Mutex(client, "of one", kPatient).try_acquire_for(kPatience));
 }
 
+// The server evicts one of the keys of a lock. Expected: its holders can be broken, and the next one gets it, however long the
+// TTL was.
+TEST_F(ServerFaults, AKeyThatWasEvictedBlocksNobody) {
+  const Options lasting{.ttl = 600s, .renew = false};
+  const auto free = [&](const std::string& name) {
+    return name == "exclusive" ? Mutex(onlooker(), name, lasting).try_acquire()
+           : name == "shared"  ? RwLock(onlooker(), name, lasting).try_write()
+                               : Semaphore(onlooker(), name, 1, lasting).try_acquire();
+  };
+  for (const std::string name : {"exclusive", "shared", "slots"}) {
+    for (const std::string key : {"", ":holders", ":ends"}) {
+      for (int readers = name == "shared" ? 2 : 1; readers > 0; --readers) {
+        auto lease = name == "shared" ? RwLock(onlooker(), name, lasting).try_read() : free(name);
+        ASSERT_TRUE(lease) << name << " before " << key;
+        static_cast<void>(lease->detach());
+      }
+      (void)console()(
+          {"DEL", key.empty() ? "interlock:" + name : "{interlock:" + name + "}" + key});
+      for (const auto& resource : onlooker().inspect({.resources = {name}}).resources) {
+        for (const auto& holder : resource.holders) (void)onlooker().evict(name, holder.owner);
+      }
+      EXPECT_TRUE(free(name)) << name << " without " << key;
+    }
+  }
+}
+
 // The same, and a waiter is killed. Expected: the next one is served within seconds.
 TEST_F(ServerFaults, AClockThatIsSetBackKeepsNoDeadWaiters) {
   auto lease = Mutex(onlooker(), "r", kPatient).acquire();

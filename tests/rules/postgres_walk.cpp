@@ -12,7 +12,7 @@ using rules_walk::Liberties;
 
 Liberties liberties(Duration first_looks) {
   return {.place_lasts = 15s,
-          .told_lasts = 3s,
+          .told_lasts = 6s,
           .tells_the_asker = rules_walk::is_known(2),
           .first_looks = first_looks,
           .second_looks = 500ms};

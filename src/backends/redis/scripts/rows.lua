@@ -265,8 +265,13 @@ end
 local function sweep(row)
   if not is_set(row) then return end
   local oldest = call('ZRANGE', row.ends, 0, 0, 'WITHSCORES')
-  if oldest[1] and tonumber(oldest[2]) > now then return end
-  -- Some have ended; or it says that it is held, and nobody does.
+  local has_records = call('EXISTS', row.holders) == 1
+  if has_records and oldest[1] and tonumber(oldest[2]) > now then return end
+  -- Some have ended. Or the server has evicted one of the keys: then their holders are told that they lost the lock.
+  if not has_records then
+    call('DEL', row.ends)
+    oldest = {}
+  end
   while oldest[1] and tonumber(oldest[2]) <= now do
     call('HDEL', row.holders, match(oldest[1], '^%x+'))
     call('ZREM', row.ends, oldest[1])
