@@ -14,9 +14,10 @@ namespace {
 class Doubt : public Conformance {
  protected:
   /// A client whose calls the test can meddle with.
-  Client wired(Duration call_timeout = 300ms) {
+  /// Long enough for a server of a busy machine.
+  Client wired(Duration call_timeout = 600ms) {
     return Client(std::make_unique<Wired>(store().open(), wire_, call_timeout),
-                  {.release_timeout = 300ms});
+                  {.release_timeout = 600ms});
   }
 
   static constexpr Retry kQuick{.attempts = 3, .first = 5ms, .max = 10ms};
