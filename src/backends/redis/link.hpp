@@ -85,6 +85,7 @@ class Link final : public io::Connection {
   std::optional<Reader> reader_;
   std::string out_;
   std::size_t out_done_ = 0;
+  bool broken_ = false;  ///< the machine has to hear that it failed, and nothing else before that
 };
 
 }  // namespace interlock::redis
