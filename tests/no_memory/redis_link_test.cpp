@@ -90,11 +90,13 @@ class Talk {
                  EXPECT_EQ(is_error(*outcome.reply), bad);
                }});
   }
-  /// Until this is so, or for ten seconds.
+  /// Until this is so, or for ten seconds; or until nobody would look after the link any more.
   template <class Enough>
   bool turn_until(Enough enough) {
     const auto until = BootClock::now() + 10s;
     while (!enough() && BootClock::now() < until) {
+      const bool comes = link_.fd() >= 0 || link_.next() < TimePoint::max();
+      if (!link_.active() || !comes) break;
       server_.serve();
       // As io::Loop does.
       try {
@@ -209,6 +211,28 @@ TEST(NoMemoryForRedis, GivesNoReplyToTheNextRequestIfSeveralAllocationsFailInARo
     EXPECT_GT(next, 5) << "it allocates something";
   }
   in_a_row = 1;
+}
+
+TEST(NoMemoryForRedis, TellsWhatIsOverAlsoIfNobodyAsksForMore) {
+  const Exempt me;
+  const auto path = testing::TempDir() + "no_memory_" + std::to_string(::getpid());
+  long next = 1;
+  for (bool fails = true; fails; ++next) {
+    Talk talk(path);
+    talk.ask("one");
+    talk.ask("two");
+    ASSERT_TRUE(talk.turn_until([&] { return talk.server().serve() == 2; }));
+    talk.server().hang_up();
+    const auto failures = failed.load();
+    fails_at = allocations + next;
+    exempt = false;
+    EXPECT_TRUE(talk.turn_until([&] { return talk.told("one") + talk.told("two") == 2; }))
+        << "after failure of allocation " << next;
+    exempt = true;
+    fails_at = 0;
+    fails = failed > failures;
+  }
+  EXPECT_GT(next, 3) << "it allocates something";
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ namespace interlock::redis {
 namespace {
 
 constexpr int kReadsAtOnce = 4;
+// What there was no memory for is tried again after this.
+constexpr auto kAgain = std::chrono::milliseconds(10);
 
 LinkMachine::Plan machine_plan(Link::Plan& plan) {
   return {.name = plan.name,
@@ -69,6 +71,7 @@ void Link::abandon(Finished& finished) {
 }
 
 void Link::advance(TimePoint now, Finished& finished) {
+  again_at_ = now + kAgain;
   if (broken_)
     fail(Error(Errc::unreachable, "there was no memory for what it said"), now, finished);
   try {
