@@ -152,6 +152,10 @@ void Hold::wake(const Owner& owner) {
 // Leaves the lock unlocked.
 void Hold::perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock) {
   if (released_) return lock.unlock();
+  if (step.lose) {
+    engine_->keeper().cancel(*this);
+    return end_lost(step, lock);
+  }
   const bool settling = held_.phase() == Succession::Phase::settling;
   auto next = machine_.next_tick();
   if (settling) next = std::min(next, engine_->now() + question_pause(machine_.ttl()));
@@ -160,21 +164,29 @@ void Hold::perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>&
     return settling ? send_question(step.call_deadline, lock)
                     : send_renewal(step.call_deadline, lock);
   }
-  if (!step.lose) return lock.unlock();
+  lock.unlock();
+}
+
+// Leaves the lock unlocked.
+void Hold::end_lost(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock) {
+  tell_lost(lock);
+  lock.lock();
   // A successor may have been granted late, and then its time has not ended with the claim's.
   const auto left = step.forget || held_.successor() ? claims_in_store() : std::vector<Claim>();
-  tell_lost(lock);
+  lock.unlock();
   // Without the lock: a store that answers at once wakes others from within this call, and may wake this hold.
   if (!left.empty()) engine_->forget(left);
 }
 
-// Leaves the lock unlocked.
+// Leaves the lock unlocked. The user first: it comes only once, and there may be no memory for the rest.
 void Hold::tell_lost(std::unique_lock<std::mutex>& lock) {
-  auto signal = lost_;
+  const auto signal = lost_;
+  lock.unlock();
+  engine_->tell_lost(signal);
+  lock.lock();
   const auto claim = held_.claim();
   const auto why = lost_error();
   lock.unlock();
-  engine_->tell_lost(signal);
   observe(Event::lost, claim, engine_->now() - acquired_, &why);
 }
 

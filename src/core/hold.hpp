@@ -71,6 +71,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
   void observe(Event event, const Claim& claim, Duration elapsed, const Error* error = nullptr);
   void tell_renewed(const Claim& claim, TimePoint now, const Answer& answer);
   void perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
+  void end_lost(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
   void tell_lost(std::unique_lock<std::mutex>& lock);
   void send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock);
   bool renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock);

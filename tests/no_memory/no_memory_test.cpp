@@ -173,5 +173,21 @@ TEST(NoMemory, LetsNoTwoIn) {
   }
 }
 
+TEST(NoMemory, TakesNoLossFromItsHolder) {
+  auto locks = connect("memory:");
+  const Mutex mutex(locks, "a", {.ttl = 30ms, .renew = false});
+  const Exempt me;  // it is about the threads of the client
+  for (long next = 1, before = -1; before != failed; ++next) {
+    before = failed;
+    const auto lease = mutex.acquire();
+    const auto lost = lease.lost();
+    fails_at = allocations + next;
+    EXPECT_TRUE(eventually([&] { return lost.stop_requested(); })) << "allocation " << next;
+    std::this_thread::sleep_for(1ms);
+    fails_at = 0;
+  }
+  EXPECT_GT(failed, 3);
+}
+
 }  // namespace
 }  // namespace interlock
