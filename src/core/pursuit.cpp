@@ -54,8 +54,7 @@ void Pursuit::begin() {
 void Pursuit::run() {
   blocking_ = true;
   asked();
-  if (stop_.stop_possible())
-    on_stop_.emplace(stop_, [this] { post({.kind = Mail::Kind::cancel}); });
+  if (stop_.stop_possible()) on_stop_.emplace(stop_, [this] { cancel(); });
   begin();
   while (!pump()) engine_->backend().lend(signal_, machine_.next_tick());
   on_stop_.reset();
@@ -74,14 +73,14 @@ void Pursuit::due(TimePoint) {
   // Also if the begin found no memory.
   if (stop_.stop_possible() && !on_stop_) {
     on_stop_.emplace(stop_, [self = weak_from_this()] {
-      if (const auto pursuit = self.lock()) pursuit->post({.kind = Mail::Kind::cancel});
+      if (const auto pursuit = self.lock()) pursuit->cancel();
     });
   }
   if (!pump()) {
     engine_->keeper().schedule(shared_from_this(), machine_.next_tick());
-    // Mail that came between the pump and the line above asked for an earlier time: look again.
+    // What came between the pump and the line above asked for an earlier time, or found no memory for it: look again.
     const std::lock_guard lock(mutex_);
-    if (!mail_.empty()) engine_->keeper().schedule(shared_from_this(), TimePoint{});
+    if (!mail_.empty() || cancelled_) engine_->keeper().schedule(shared_from_this(), TimePoint{});
     return;
   }
   on_stop_.reset();
@@ -109,6 +108,14 @@ void Pursuit::post(Mail mail) {
   if (blocking_) signal_.set();  // without the lock, which is the first thing the sleeper takes
 }
 
+// Within request_stop(), where an exception would end the process. The keeper finds no memory only for a task that it
+// runs at this moment, and that looks again.
+void Pursuit::cancel() noexcept {
+  cancelled_ = true;
+  if (blocking_) return signal_.set();
+  (void)contain([this] { engine_->keeper().schedule(shared_from_this(), TimePoint{}); });
+}
+
 // The machine does not change any more. It only says whether the reply left something behind.
 void Pursuit::too_late(Mail& mail) {
   if (mail.kind != Mail::Kind::reply) return;
@@ -124,6 +131,10 @@ void Pursuit::forget() {
 bool Pursuit::pump() {
   std::vector<Mail> mail;
   while (true) {
+    if (cancelled_ && !machine_.done()) {
+      const auto now = ended_ = engine_->now();
+      perform(machine_.cancel(now), now);
+    }
     mail.clear();
     {
       const std::lock_guard lock(mutex_);
@@ -147,9 +158,6 @@ bool Pursuit::pump() {
           break;
         case Mail::Kind::wake:
           perform(machine_.wake(now), now);
-          break;
-        case Mail::Kind::cancel:
-          perform(machine_.cancel(now), now);
           break;
         case Mail::Kind::fail:
           perform(machine_.fail(std::move(*item.answer.why)), now);

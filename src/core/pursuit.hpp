@@ -57,7 +57,7 @@ class Pursuit final : public Listener,
 
  private:
   struct Mail {
-    enum class Kind : std::uint8_t { reply, wake, cancel, fail } kind;
+    enum class Kind : std::uint8_t { reply, wake, fail } kind;
     int call = 0;
     TimePoint sent{};
     Answer answer{};  ///< `why` of a failure
@@ -69,6 +69,7 @@ class Pursuit final : public Listener,
   void asked();
   void begin();
   void post(Mail mail);
+  void cancel() noexcept;
   void too_late(Mail& mail);
   bool pump();
   void perform(const Acquisition::Step& step, TimePoint now);
@@ -92,6 +93,7 @@ class Pursuit final : public Listener,
 
   std::atomic<Fate> fate_{Fate::unfinished};
   std::atomic<int> unanswered_{0};
+  std::atomic<bool> cancelled_{false};
   std::mutex mutex_;
   std::vector<Mail> mail_;
   bool over_ = false;

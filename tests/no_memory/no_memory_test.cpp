@@ -189,5 +189,26 @@ TEST(NoMemory, TakesNoLossFromItsHolder) {
   EXPECT_GT(failed, 3);
 }
 
+TEST(NoMemory, EndsNoProcessThatCancels) {
+  auto locks = connect("memory:");
+  const Mutex mutex(locks, "a", {.ttl = kTtl});
+  const auto held = mutex.acquire();
+  const Exempt me;
+  for (long next = 1, before = -1; before != failed; ++next) {
+    before = failed;
+    std::stop_source cancel;
+    const auto told = std::make_shared<std::atomic<int>>();
+    mutex.acquire(Wait::forever(cancel.get_token()), [told](const Attempt&) { ++*told; });
+    EXPECT_TRUE(eventually([&] { return !locks.inspect({}).resources.at(0).waiters.empty(); }));
+    fails_at = allocations + next;
+    exempt = false;
+    cancel.request_stop();
+    exempt = true;
+    ASSERT_TRUE(eventually([&] { return *told > 0; })) << "allocation " << next;
+    fails_at = 0;
+  }
+  EXPECT_GT(failed, 3);
+}
+
 }  // namespace
 }  // namespace interlock
