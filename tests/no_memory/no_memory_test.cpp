@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/courier.hpp"
 #include "eventually.hpp"
 #include "interlock/interlock.hpp"
 #include "no_memory/failing.hpp"
@@ -206,6 +207,34 @@ TEST(NoMemory, EndsNoProcessThatCancels) {
     exempt = true;
     ASSERT_TRUE(eventually([&] { return *told > 0; })) << "allocation " << next;
     fails_at = 0;
+  }
+  EXPECT_GT(failed, 3);
+}
+
+TEST(NoMemory, EndsNoProcessThatStartsAThread) {
+  const Exempt me;
+  for (long next = 1, before = -1; before != failed; ++next) {
+    before = failed;
+    core::Courier courier(4);
+    std::atomic<bool> go = false;
+    std::atomic<int> done = 0;
+    fails_at = allocations + next;
+    int posted = 0;
+    for (int i = 0; i < 4; ++i) {
+      try {
+        exempt = false;
+        courier.post([&] {
+          while (!go) std::this_thread::sleep_for(1ms);
+          ++done;
+        });
+        ++posted;
+      } catch (const std::bad_alloc&) {
+      }
+      exempt = true;
+    }
+    fails_at = 0;
+    go = true;
+    EXPECT_TRUE(eventually([&] { return done == posted; })) << "allocation " << next;
   }
   EXPECT_GT(failed, 3);
 }
