@@ -519,13 +519,23 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
     if (released_ || machine_.state(now) != LeaseState::held) return false;
     const auto left = machine_.valid_until() - now;
     held_.begin(std::move(next), left + 2 * engine_->traits().drift(left));
-    next = *held_.successor();
   }
-  const auto pursuit = std::make_shared<Pursuit>(engine_, what_, std::move(next), wait);
-  pursuit->run();
+  std::shared_ptr<Pursuit> pursuit;
+  std::optional<Error> why;  // if it failed
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      next = *held_.successor();
+    }
+    pursuit = std::make_shared<Pursuit>(engine_, what_, std::move(next), wait);
+    pursuit->run();
+    if (pursuit->result().outcome() == Outcome::failed) why = pursuit->error();
+  } catch (...) {
+    if (pursuit) pursuit->abandon();
+    doubt_change();
+    throw;
+  }
   const auto& result = pursuit->result();
-  const bool failed = result.outcome() == Outcome::failed;
-  const auto why = pursuit->error();
 
   std::unique_lock lock(mutex_);
   const auto now = engine_->now();
@@ -537,7 +547,7 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
     perform(machine_.renewed(now, result.sent(), pursuit->claim().ttl, Verdict::granted), lock);
     return true;
   }
-  if (failed && why.errc() == Errc::lost) {
+  if (why && why->errc() == Errc::lost) {
     perform(machine_.taken(now), lock);
     return false;
   }
@@ -551,8 +561,16 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
   lock.lock();
   if (machine_.state(engine_->now()) != LeaseState::held) return false;
   if (held_.claim().parts == wanted) return true;
-  if (failed) throw Error(why);
+  if (why) throw Error(*why);
   return false;
+}
+
+// It ended with an exception, memory mostly. The store may have done it all the same: the background finds out.
+void Hold::doubt_change() {
+  std::unique_lock lock(mutex_);
+  if (released_ || machine_.state(engine_->now()) != LeaseState::held) return;
+  held_.give_up();
+  perform({}, lock);
 }
 
 std::string Hold::token() {

@@ -81,6 +81,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
                    std::unique_lock<std::mutex>& lock);
   /// Asks until it is known what the store has. Throws Error (unreachable) if that stays unknown.
   void settle();
+  void doubt_change();
   [[nodiscard]] Error lost_error() const;
   /// With the mutex. Throws Error (invalid) if there is none.
   [[nodiscard]] const Part& part(std::string_view resource) const;

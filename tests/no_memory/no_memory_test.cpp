@@ -239,5 +239,29 @@ TEST(NoMemory, EndsNoProcessThatStartsAThread) {
   EXPECT_GT(failed, 3);
 }
 
+TEST(NoMemory, LeavesNoLeaseBetweenTwoModes) {
+  auto locks = connect("memory:");
+  const RwLock mutex(locks, "a", {.ttl = kTtl});
+  const Exempt me;
+  for (long next = 1, before = -1; before != failed; ++next) {
+    before = failed;
+    auto lease = mutex.read();
+    fails_at = allocations + next;
+    try {
+      exempt = false;
+      EXPECT_TRUE(lease.try_upgrade());
+    } catch (const std::bad_alloc&) {
+    } catch (const Error&) {
+    }
+    exempt = true;
+    fails_at = 0;
+    EXPECT_TRUE(lease.extend(kTtl)) << "allocation " << next;
+    EXPECT_TRUE(lease.try_upgrade()) << "allocation " << next;
+    EXPECT_EQ(lease.release(), LeaseState::released) << "allocation " << next;
+    ASSERT_TRUE(is_free(locks)) << "allocation " << next;
+  }
+  EXPECT_GT(failed, 5);
+}
+
 }  // namespace
 }  // namespace interlock
