@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/contain.hpp"
+#include "core/forget.hpp"
 #include "core/pursuit.hpp"
 #include "core/token.hpp"
 
@@ -348,7 +349,7 @@ bool Hold::renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock) {
 }
 
 // From here on what is held does not change any more: it is safe to read without the lock.
-std::optional<LeaseState> Hold::begin_release(TimePoint now) {
+std::optional<LeaseState> Hold::begin_release(TimePoint now, const std::function<void()>& prepare) {
   engine_->check_not_forked();
   {
     std::unique_lock lock(mutex_);
@@ -358,6 +359,7 @@ std::optional<LeaseState> Hold::begin_release(TimePoint now) {
       perform(step, lock);
       lock.lock();
     }
+    if (prepare) prepare();
     released_ = true;
   }
   engine_->keeper().cancel(*this);
@@ -380,9 +382,7 @@ std::vector<Claim> Hold::claims_in_store() const {
   return claims;
 }
 
-void Hold::forget(std::function<void(const Answer&)> done) {
-  engine_->forget(claims_in_store(), std::move(done));
-}
+void Hold::forget() { engine_->forget(claims_in_store()); }
 
 LeaseState Hold::end_release(TimePoint began, const Answer& answer) {
   std::unique_lock lock(mutex_);
@@ -416,8 +416,16 @@ LeaseState Hold::release(Duration timeout, bool again) {
   const auto ask = [&] {
     try {
       return give_back(deadline);
-    } catch (...) {
+    } catch (const std::exception& error) {
       (void)contain([this] { forget(); });
+      (void)contain([&] {
+        (void)end_release(
+            now,
+            Answer::failed(
+                {Errc::refused,
+                 error.what(),
+                 {.resource = resource(), .node = engine_->traits().where, .maybe_held = true}}));
+      });
       throw;
     }
   };
@@ -444,13 +452,20 @@ void Hold::async_release(std::function<void(LeaseState)> then) {
   engine_->check_not_forked();
   engine_->start_threads(resource(), true);
   const auto now = engine_->now();
-  if (const auto over = begin_release(now)) {
+  std::shared_ptr<Forget> release;
+  const auto prepare = [&] {
+    release = std::make_shared<Forget>(
+        engine_, claims_in_store(), [self = shared_from_this(), then, now](const Answer& answer) {
+          const auto state = self->end_release(now, answer);
+          self->engine_->deliver([then, state] { then(state); });
+        });
+    release->prepare();
+  };
+  if (const auto over = begin_release(now, prepare)) {
     return engine_->deliver([then = std::move(then), state = *over] { then(state); });
   }
-  forget([self = shared_from_this(), then = std::move(then), now](const Answer& answer) {
-    const auto state = self->end_release(now, answer);
-    self->engine_->deliver([then, state] { then(state); });
-  });
+  // If there is no memory for it just now, the keeper comes again.
+  if (!contain([&] { release->start(); })) (void)contain([&] { release->prepare(); });
 }
 
 LeaseState Hold::release(const std::vector<std::string>& names) {
@@ -636,14 +651,7 @@ void Hold::drop(Duration timeout) noexcept {
   if (engine_->forked()) return;
   try {
     release(timeout, false);
-  } catch (const Error&) {  // the observer knows: see end_release
-  } catch (const std::exception& error) {
-    // If there is no memory for this, either, the TTL ends it.
-    (void)contain([&] {
-      const Error wrapped(Errc::refused, error.what(),
-                          {.resource = resource(), .node = {}, .maybe_held = true});
-      observe(Event::release_failed, claim(), engine_->now() - acquired_, &wrapped);
-    });
+  } catch (const std::exception&) {  // the observer knows: see end_release
   }
 }
 

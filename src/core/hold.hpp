@@ -60,13 +60,13 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
  private:
   /// `again`: asks until the timeout, while the store is out of reach.
   LeaseState release(Duration timeout, bool again);
-  /// Ends renewal. A state: it was over already.
-  std::optional<LeaseState> begin_release(TimePoint now);
+  /// Ends renewal. A state: it was over already. `prepare`: called first, with the mutex; if it throws, nothing has begun.
+  std::optional<LeaseState> begin_release(TimePoint now, const std::function<void()>& prepare = {});
   LeaseState end_release(TimePoint began, const Answer& answer);
   Answer give_back(TimePoint deadline);
   /// All that the store may have of this hold.
   [[nodiscard]] std::vector<Claim> claims_in_store() const;
-  void forget(std::function<void(const Answer&)> done = {});
+  void forget();
   void drop(Duration timeout) noexcept;
   void observe(Event event, const Claim& claim, Duration elapsed, const Error* error = nullptr);
   void tell_renewed(const Claim& claim, TimePoint now, const Answer& answer);

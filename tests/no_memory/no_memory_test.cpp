@@ -263,5 +263,14 @@ TEST(NoMemory, LeavesNoLeaseBetweenTwoModes) {
   EXPECT_GT(failed, 5);
 }
 
+TEST(NoMemory, LeavesNoLeaseThatIsReleasedInTheBackground) {
+  auto locks = connect("memory:");
+  const Mutex mutex(locks, "a", {.ttl = kTtl});
+  with_each_failing(locks, [&] {
+    auto lease = mutex.acquire();
+    lease.async_release([](LeaseState) {});
+  });
+}
+
 }  // namespace
 }  // namespace interlock
