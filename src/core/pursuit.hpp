@@ -66,6 +66,9 @@ class Pursuit final : public Listener,
   /// Who gives the claim back.
   enum class Fate : std::uint8_t { unfinished, has_lease, has_left };
 
+  /// What the observer has been told.
+  enum class Story : std::uint8_t { untold, asked, granted, over };
+
   void asked();
   void begin();
   void post(Mail mail);
@@ -74,6 +77,8 @@ class Pursuit final : public Listener,
   bool pump();
   void perform(const Acquisition::Step& step, TimePoint now);
   void finish();
+  void stop_listening();
+  void end_story(Event how, Duration elapsed, const Error& why);
   void tell();
   void forget();
 
@@ -89,6 +94,7 @@ class Pursuit final : public Listener,
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
   std::optional<std::uint32_t> told_place_;
   bool listening_ = false;
+  Story story_ = Story::untold;
   TimePoint ended_{};
 
   std::atomic<Fate> fate_{Fate::unfinished};

@@ -272,5 +272,55 @@ TEST(NoMemory, LeavesNoLeaseThatIsReleasedInTheBackground) {
   });
 }
 
+/// How many wait and hold, by what is observed.
+class Balance final : public Observer {
+ public:
+  void on(const Observation& seen) noexcept override {
+    switch (seen.event) {
+      case Event::asked:
+        ++waiting;
+        break;
+      case Event::granted:
+        --waiting;
+        ++held;
+        break;
+      case Event::timed_out:
+      case Event::refused:
+        --waiting;
+        break;
+      case Event::lost:
+      case Event::released:
+      case Event::release_failed:
+        --held;
+        break;
+      default:
+        break;
+    }
+  }
+  std::atomic<int> waiting = 0, held = 0;
+};
+
+TEST(NoMemory, LeavesNoStoryWithoutAnEnd) {
+  const auto seen = std::make_shared<Balance>();
+  Client locks(memory_store(), {.observer = seen});
+  const Mutex mutex(locks, "a", {.ttl = kTtl});
+  const auto balanced = [&] {
+    const Exempt me;
+    EXPECT_TRUE(eventually([&] { return seen->waiting == 0 && seen->held == 0; }))
+        << "waiting: " << seen->waiting << ", held: " << seen->held;
+    seen->waiting = seen->held = 0;
+  };
+  with_each_failing(locks, [&] {
+    balanced();
+    auto lease = mutex.acquire();
+  });
+  with_each_failing(locks, [&] {
+    balanced();
+    auto lease = mutex.acquire();
+    (void)lease.release();
+  });
+  balanced();
+}
+
 }  // namespace
 }  // namespace interlock
