@@ -14,7 +14,9 @@ class Courier {
  public:
   /// With one thread, callbacks run in order. With more, one that takes its time holds up no other,
   /// until that many do.
-  explicit Courier(std::size_t most_threads) : most_threads_(most_threads) {}
+  explicit Courier(std::size_t most_threads) : most_threads_(most_threads) {
+    threads_.reserve(most_threads);  // a thread that runs already needs its place
+  }
   Courier(const Courier&) = delete;
   Courier& operator=(const Courier&) = delete;
   /// Runs what was posted, then ends.

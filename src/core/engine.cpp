@@ -503,8 +503,8 @@ void Engine::tell_lost(const std::stop_source& signal) {
   if (!signal.stop_possible()) return;
   try {
     losses_.post([signal] { signal.request_stop(); });
-  } catch (const Error&) {
-    signal.request_stop();  // no thread can be had: here is better than never
+  } catch (const std::exception&) {
+    signal.request_stop();  // no thread can be had, or no memory: here is better than never
   }
 }
 

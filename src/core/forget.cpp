@@ -29,6 +29,10 @@ Forget::Forget(std::shared_ptr<Engine> engine, std::vector<Claim> claims, Done d
       // The last message of this owner may still be on its way.
       until_(later(engine_->call_deadline(), longest_ttl(claims_))) {}
 
+void Forget::prepare() {
+  engine_->keeper().schedule(shared_from_this(), engine_->now() + std::chrono::milliseconds(100));
+}
+
 void Forget::start() { due(engine_->now()); }
 
 void Forget::due(TimePoint now) {

@@ -18,6 +18,8 @@ class Forget final : public Listener,
  public:
   using Done = std::function<void(const Answer&)>;
   Forget(std::shared_ptr<Engine> engine, std::vector<Claim> claims, Done done);
+  /// Puts it into the keeper's care, which starts it if `start` can't.
+  void prepare();
   void start();
   void due(TimePoint now) override;
   void wake(const Owner&) override {}

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/contain.hpp"
+#include "core/forget.hpp"
 #include "core/pursuit.hpp"
 #include "core/token.hpp"
 
@@ -152,6 +153,10 @@ void Hold::wake(const Owner& owner) {
 // Leaves the lock unlocked.
 void Hold::perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock) {
   if (released_) return lock.unlock();
+  if (step.lose) {
+    engine_->keeper().cancel(*this);
+    return end_lost(step, lock);
+  }
   const bool settling = held_.phase() == Succession::Phase::settling;
   auto next = machine_.next_tick();
   if (settling) next = std::min(next, engine_->now() + question_pause(machine_.ttl()));
@@ -160,21 +165,29 @@ void Hold::perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>&
     return settling ? send_question(step.call_deadline, lock)
                     : send_renewal(step.call_deadline, lock);
   }
-  if (!step.lose) return lock.unlock();
+  lock.unlock();
+}
+
+// Leaves the lock unlocked.
+void Hold::end_lost(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock) {
+  tell_lost(lock);
+  lock.lock();
   // A successor may have been granted late, and then its time has not ended with the claim's.
   const auto left = step.forget || held_.successor() ? claims_in_store() : std::vector<Claim>();
-  tell_lost(lock);
+  lock.unlock();
   // Without the lock: a store that answers at once wakes others from within this call, and may wake this hold.
   if (!left.empty()) engine_->forget(left);
 }
 
-// Leaves the lock unlocked.
+// Leaves the lock unlocked. The user first: it comes only once, and there may be no memory for the rest.
 void Hold::tell_lost(std::unique_lock<std::mutex>& lock) {
-  auto signal = lost_;
+  const auto signal = lost_;
+  lock.unlock();
+  engine_->tell_lost(signal);
+  lock.lock();
   const auto claim = held_.claim();
   const auto why = lost_error();
   lock.unlock();
-  engine_->tell_lost(signal);
   observe(Event::lost, claim, engine_->now() - acquired_, &why);
 }
 
@@ -336,7 +349,7 @@ bool Hold::renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock) {
 }
 
 // From here on what is held does not change any more: it is safe to read without the lock.
-std::optional<LeaseState> Hold::begin_release(TimePoint now) {
+std::optional<LeaseState> Hold::begin_release(TimePoint now, const std::function<void()>& prepare) {
   engine_->check_not_forked();
   {
     std::unique_lock lock(mutex_);
@@ -346,6 +359,7 @@ std::optional<LeaseState> Hold::begin_release(TimePoint now) {
       perform(step, lock);
       lock.lock();
     }
+    if (prepare) prepare();
     released_ = true;
   }
   engine_->keeper().cancel(*this);
@@ -368,9 +382,7 @@ std::vector<Claim> Hold::claims_in_store() const {
   return claims;
 }
 
-void Hold::forget(std::function<void(const Answer&)> done) {
-  engine_->forget(claims_in_store(), std::move(done));
-}
+void Hold::forget() { engine_->forget(claims_in_store()); }
 
 LeaseState Hold::end_release(TimePoint began, const Answer& answer) {
   std::unique_lock lock(mutex_);
@@ -404,8 +416,16 @@ LeaseState Hold::release(Duration timeout, bool again) {
   const auto ask = [&] {
     try {
       return give_back(deadline);
-    } catch (...) {
+    } catch (const std::exception& error) {
       (void)contain([this] { forget(); });
+      (void)contain([&] {
+        (void)end_release(
+            now,
+            Answer::failed(
+                {Errc::refused,
+                 error.what(),
+                 {.resource = resource(), .node = engine_->traits().where, .maybe_held = true}}));
+      });
       throw;
     }
   };
@@ -432,13 +452,20 @@ void Hold::async_release(std::function<void(LeaseState)> then) {
   engine_->check_not_forked();
   engine_->start_threads(resource(), true);
   const auto now = engine_->now();
-  if (const auto over = begin_release(now)) {
+  std::shared_ptr<Forget> release;
+  const auto prepare = [&] {
+    release = std::make_shared<Forget>(
+        engine_, claims_in_store(), [self = shared_from_this(), then, now](const Answer& answer) {
+          const auto state = self->end_release(now, answer);
+          self->engine_->deliver([then, state] { then(state); });
+        });
+    release->prepare();
+  };
+  if (const auto over = begin_release(now, prepare)) {
     return engine_->deliver([then = std::move(then), state = *over] { then(state); });
   }
-  forget([self = shared_from_this(), then = std::move(then), now](const Answer& answer) {
-    const auto state = self->end_release(now, answer);
-    self->engine_->deliver([then, state] { then(state); });
-  });
+  // If there is no memory for it just now, the keeper comes again.
+  if (!contain([&] { release->start(); })) (void)contain([&] { release->prepare(); });
 }
 
 LeaseState Hold::release(const std::vector<std::string>& names) {
@@ -507,13 +534,23 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
     if (released_ || machine_.state(now) != LeaseState::held) return false;
     const auto left = machine_.valid_until() - now;
     held_.begin(std::move(next), left + 2 * engine_->traits().drift(left));
-    next = *held_.successor();
   }
-  const auto pursuit = std::make_shared<Pursuit>(engine_, what_, std::move(next), wait);
-  pursuit->run();
+  std::shared_ptr<Pursuit> pursuit;
+  std::optional<Error> why;  // if it failed
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      next = *held_.successor();
+    }
+    pursuit = std::make_shared<Pursuit>(engine_, what_, std::move(next), wait);
+    pursuit->run();
+    if (pursuit->result().outcome() == Outcome::failed) why = pursuit->error();
+  } catch (...) {
+    if (pursuit) pursuit->abandon();
+    doubt_change();
+    throw;
+  }
   const auto& result = pursuit->result();
-  const bool failed = result.outcome() == Outcome::failed;
-  const auto why = pursuit->error();
 
   std::unique_lock lock(mutex_);
   const auto now = engine_->now();
@@ -525,7 +562,7 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
     perform(machine_.renewed(now, result.sent(), pursuit->claim().ttl, Verdict::granted), lock);
     return true;
   }
-  if (failed && why.errc() == Errc::lost) {
+  if (why && why->errc() == Errc::lost) {
     perform(machine_.taken(now), lock);
     return false;
   }
@@ -539,8 +576,16 @@ bool Hold::change(Mode from, Mode to, const Wait& wait) {
   lock.lock();
   if (machine_.state(engine_->now()) != LeaseState::held) return false;
   if (held_.claim().parts == wanted) return true;
-  if (failed) throw Error(why);
+  if (why) throw Error(*why);
   return false;
+}
+
+// It ended with an exception, memory mostly. The store may have done it all the same: the background finds out.
+void Hold::doubt_change() {
+  std::unique_lock lock(mutex_);
+  if (released_ || machine_.state(engine_->now()) != LeaseState::held) return;
+  held_.give_up();
+  perform({}, lock);
 }
 
 std::string Hold::token() {
@@ -606,14 +651,7 @@ void Hold::drop(Duration timeout) noexcept {
   if (engine_->forked()) return;
   try {
     release(timeout, false);
-  } catch (const Error&) {  // the observer knows: see end_release
-  } catch (const std::exception& error) {
-    // If there is no memory for this, either, the TTL ends it.
-    (void)contain([&] {
-      const Error wrapped(Errc::refused, error.what(),
-                          {.resource = resource(), .node = {}, .maybe_held = true});
-      observe(Event::release_failed, claim(), engine_->now() - acquired_, &wrapped);
-    });
+  } catch (const std::exception&) {  // the observer knows: see end_release
   }
 }
 

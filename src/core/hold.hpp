@@ -60,17 +60,18 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
  private:
   /// `again`: asks until the timeout, while the store is out of reach.
   LeaseState release(Duration timeout, bool again);
-  /// Ends renewal. A state: it was over already.
-  std::optional<LeaseState> begin_release(TimePoint now);
+  /// Ends renewal. A state: it was over already. `prepare`: called first, with the mutex; if it throws, nothing has begun.
+  std::optional<LeaseState> begin_release(TimePoint now, const std::function<void()>& prepare = {});
   LeaseState end_release(TimePoint began, const Answer& answer);
   Answer give_back(TimePoint deadline);
   /// All that the store may have of this hold.
   [[nodiscard]] std::vector<Claim> claims_in_store() const;
-  void forget(std::function<void(const Answer&)> done = {});
+  void forget();
   void drop(Duration timeout) noexcept;
   void observe(Event event, const Claim& claim, Duration elapsed, const Error* error = nullptr);
   void tell_renewed(const Claim& claim, TimePoint now, const Answer& answer);
   void perform(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
+  void end_lost(const LeaseMachine::Step& step, std::unique_lock<std::mutex>& lock);
   void tell_lost(std::unique_lock<std::mutex>& lock);
   void send_renewal(TimePoint deadline, std::unique_lock<std::mutex>& lock);
   bool renew_now(TimePoint sent, std::unique_lock<std::mutex>& lock);
@@ -80,6 +81,7 @@ class Hold final : public Listener, public Keeper::Task, public std::enable_shar
                    std::unique_lock<std::mutex>& lock);
   /// Asks until it is known what the store has. Throws Error (unreachable) if that stays unknown.
   void settle();
+  void doubt_change();
   [[nodiscard]] Error lost_error() const;
   /// With the mutex. Throws Error (invalid) if there is none.
   [[nodiscard]] const Part& part(std::string_view resource) const;

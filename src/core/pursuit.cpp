@@ -44,6 +44,7 @@ Pursuit::Pursuit(std::shared_ptr<Engine> engine, std::shared_ptr<const Template>
 void Pursuit::asked() {
   engine_->observe(
       {.event = Event::asked, .claim = claim_, .resource = what_->resource, .limit = limit_});
+  story_ = Story::asked;
 }
 
 void Pursuit::begin() {
@@ -54,8 +55,7 @@ void Pursuit::begin() {
 void Pursuit::run() {
   blocking_ = true;
   asked();
-  if (stop_.stop_possible())
-    on_stop_.emplace(stop_, [this] { post({.kind = Mail::Kind::cancel}); });
+  if (stop_.stop_possible()) on_stop_.emplace(stop_, [this] { cancel(); });
   begin();
   while (!pump()) engine_->backend().lend(signal_, machine_.next_tick());
   on_stop_.reset();
@@ -69,22 +69,23 @@ void Pursuit::start(Done done) {
 }
 
 void Pursuit::due(TimePoint) {
-  if (over_) return tell();  // written by this thread only
-  if (machine_.attempts() == 0) begin();
-  // Also if the begin found no memory.
-  if (stop_.stop_possible() && !on_stop_) {
-    on_stop_.emplace(stop_, [self = weak_from_this()] {
-      if (const auto pursuit = self.lock()) pursuit->post({.kind = Mail::Kind::cancel});
-    });
+  if (!over_) {  // written by this thread only
+    if (machine_.attempts() == 0) begin();
+    // Also if the begin found no memory.
+    if (stop_.stop_possible() && !on_stop_) {
+      on_stop_.emplace(stop_, [self = weak_from_this()] {
+        if (const auto pursuit = self.lock()) pursuit->cancel();
+      });
+    }
+    if (!pump()) {
+      engine_->keeper().schedule(shared_from_this(), machine_.next_tick());
+      // What came between the pump and the line above asked for an earlier time, or found no memory for it: look again.
+      const std::lock_guard lock(mutex_);
+      if (!mail_.empty() || cancelled_) engine_->keeper().schedule(shared_from_this(), TimePoint{});
+      return;
+    }
+    on_stop_.reset();
   }
-  if (!pump()) {
-    engine_->keeper().schedule(shared_from_this(), machine_.next_tick());
-    // Mail that came between the pump and the line above asked for an earlier time: look again.
-    const std::lock_guard lock(mutex_);
-    if (!mail_.empty()) engine_->keeper().schedule(shared_from_this(), TimePoint{});
-    return;
-  }
-  on_stop_.reset();
   finish();
   tell();
 }
@@ -109,6 +110,14 @@ void Pursuit::post(Mail mail) {
   if (blocking_) signal_.set();  // without the lock, which is the first thing the sleeper takes
 }
 
+// Within request_stop(), where an exception would end the process. The keeper finds no memory only for a task that it
+// runs at this moment, and that looks again.
+void Pursuit::cancel() noexcept {
+  cancelled_ = true;
+  if (blocking_) return signal_.set();
+  (void)contain([this] { engine_->keeper().schedule(shared_from_this(), TimePoint{}); });
+}
+
 // The machine does not change any more. It only says whether the reply left something behind.
 void Pursuit::too_late(Mail& mail) {
   if (mail.kind != Mail::Kind::reply) return;
@@ -124,6 +133,10 @@ void Pursuit::forget() {
 bool Pursuit::pump() {
   std::vector<Mail> mail;
   while (true) {
+    if (cancelled_ && !machine_.done()) {
+      const auto now = ended_ = engine_->now();
+      perform(machine_.cancel(now), now);
+    }
     mail.clear();
     {
       const std::lock_guard lock(mutex_);
@@ -147,9 +160,6 @@ bool Pursuit::pump() {
           break;
         case Mail::Kind::wake:
           perform(machine_.wake(now), now);
-          break;
-        case Mail::Kind::cancel:
-          perform(machine_.cancel(now), now);
           break;
         case Mail::Kind::fail:
           perform(machine_.fail(std::move(*item.answer.why)), now);
@@ -190,25 +200,35 @@ void Pursuit::perform(const Acquisition::Step& step, TimePoint now) {
   if (step.forget) forget();
 }
 
+void Pursuit::stop_listening() {
+  if (std::exchange(listening_, false)) engine_->unlisten(claim_.owner);
+}
+
 void Pursuit::finish() {
-  if (listening_) engine_->unlisten(claim_.owner);
+  stop_listening();
+  if (story_ != Story::asked) return;
   if (machine_.outcome() == Outcome::granted) {
     engine_->observe({.event = Event::granted,
                       .claim = claim_,
                       .resource = what_->resource,
                       .elapsed = waited()});
+    story_ = Story::granted;
     return;
   }
   if (engine_->options().observer) {
-    const Error why = error();
-    engine_->observe(
-        {.event = machine_.outcome() == Outcome::failed ? Event::refused : Event::timed_out,
-         .claim = claim_,
-         .resource = what_->resource,
-         .elapsed = waited(),
-         .limit = limit_,
-         .error = &why});
+    end_story(machine_.outcome() == Outcome::failed ? Event::refused : Event::timed_out, waited(),
+              error());
   }
+}
+
+void Pursuit::end_story(Event how, Duration elapsed, const Error& why) {
+  engine_->observe({.event = how,
+                    .claim = claim_,
+                    .resource = what_->resource,
+                    .elapsed = elapsed,
+                    .limit = limit_,
+                    .error = &why});
+  story_ = Story::over;
 }
 
 void Pursuit::leave(TimePoint deadline) noexcept {
@@ -224,13 +244,26 @@ void Pursuit::leave(TimePoint deadline) noexcept {
 
 void Pursuit::abandon() noexcept {
   const bool granted = machine_.outcome() == Outcome::granted;
-  const auto step = machine_.cancel(engine_->now());
+  const auto now = engine_->now();
+  const auto tried = machine_.attempts() == 0 ? Duration() : machine_.waited(now);
+  const auto step = machine_.cancel(now);
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
   }
   on_stop_.reset();
-  if (fate_ == Fate::has_lease || !(granted || step.forget)) return;
+  (void)contain([this] { stop_listening(); });
+  if (fate_ == Fate::has_lease) return;
+  (void)contain([&] {
+    const Error why(
+        Errc::refused, "there was no memory for it",
+        {.resource = what_->resource, .node = engine_->traits().where, .maybe_held = false});
+    if (story_ == Story::asked) end_story(Event::refused, tried, why);
+    // A change of modes has not begun a lease that would end with it.
+    if (story_ == Story::granted && claim_.instead_of.empty())
+      end_story(Event::release_failed, {}, why);
+  });
+  if (!granted && !step.forget) return;
   (void)contain([this] { forget(); });
 }
 

@@ -57,7 +57,7 @@ class Pursuit final : public Listener,
 
  private:
   struct Mail {
-    enum class Kind : std::uint8_t { reply, wake, cancel, fail } kind;
+    enum class Kind : std::uint8_t { reply, wake, fail } kind;
     int call = 0;
     TimePoint sent{};
     Answer answer{};  ///< `why` of a failure
@@ -66,13 +66,19 @@ class Pursuit final : public Listener,
   /// Who gives the claim back.
   enum class Fate : std::uint8_t { unfinished, has_lease, has_left };
 
+  /// What the observer has been told.
+  enum class Story : std::uint8_t { untold, asked, granted, over };
+
   void asked();
   void begin();
   void post(Mail mail);
+  void cancel() noexcept;
   void too_late(Mail& mail);
   bool pump();
   void perform(const Acquisition::Step& step, TimePoint now);
   void finish();
+  void stop_listening();
+  void end_story(Event how, Duration elapsed, const Error& why);
   void tell();
   void forget();
 
@@ -88,10 +94,12 @@ class Pursuit final : public Listener,
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
   std::optional<std::uint32_t> told_place_;
   bool listening_ = false;
+  Story story_ = Story::untold;
   TimePoint ended_{};
 
   std::atomic<Fate> fate_{Fate::unfinished};
   std::atomic<int> unanswered_{0};
+  std::atomic<bool> cancelled_{false};
   std::mutex mutex_;
   std::vector<Mail> mail_;
   bool over_ = false;

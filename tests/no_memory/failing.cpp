@@ -13,7 +13,9 @@ bool fails() {
   constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;
   const auto mixed = static_cast<long>((static_cast<std::uint64_t>(number) * kOdd) >> 33U);
   const long among = one_of;
-  if (number != fails_at && (among == 0 || mixed % among != 0)) return false;
+  const long first = fails_at;
+  const bool chosen = first != 0 && number >= first && number < first + in_a_row;
+  if (!chosen && (among == 0 || mixed % among != 0)) return false;
   ++failed;
   return true;
 }

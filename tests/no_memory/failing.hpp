@@ -9,6 +9,7 @@ namespace no_memory {
 inline std::atomic<long> allocations =
     0;                                  ///< of all threads, but for those of the tests themselves
 inline std::atomic<long> fails_at = 0;  ///< this one of them fails; 0: none
+inline std::atomic<long> in_a_row = 1;  ///< so many fail from there on
 inline std::atomic<long> one_of = 0;    ///< one of so many fails; 0: none
 inline std::atomic<long> failed = 0;
 inline thread_local bool exempt = false;

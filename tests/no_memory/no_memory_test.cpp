@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/courier.hpp"
 #include "eventually.hpp"
 #include "interlock/interlock.hpp"
 #include "no_memory/failing.hpp"
@@ -171,6 +172,154 @@ TEST(NoMemory, LetsNoTwoIn) {
     }
     EXPECT_TRUE(is_free(locks)) << "one of " << among;
   }
+}
+
+TEST(NoMemory, TakesNoLossFromItsHolder) {
+  auto locks = connect("memory:");
+  const Mutex mutex(locks, "a", {.ttl = 30ms, .renew = false});
+  const Exempt me;  // it is about the threads of the client
+  for (long next = 1, before = -1; before != failed; ++next) {
+    before = failed;
+    const auto lease = mutex.acquire();
+    const auto lost = lease.lost();
+    fails_at = allocations + next;
+    EXPECT_TRUE(eventually([&] { return lost.stop_requested(); })) << "allocation " << next;
+    std::this_thread::sleep_for(1ms);
+    fails_at = 0;
+  }
+  EXPECT_GT(failed, 3);
+}
+
+TEST(NoMemory, EndsNoProcessThatCancels) {
+  auto locks = connect("memory:");
+  const Mutex mutex(locks, "a", {.ttl = kTtl});
+  const auto held = mutex.acquire();
+  const Exempt me;
+  for (long next = 1, before = -1; before != failed; ++next) {
+    before = failed;
+    std::stop_source cancel;
+    const auto told = std::make_shared<std::atomic<int>>();
+    mutex.acquire(Wait::forever(cancel.get_token()), [told](const Attempt&) { ++*told; });
+    EXPECT_TRUE(eventually([&] { return !locks.inspect({}).resources.at(0).waiters.empty(); }));
+    fails_at = allocations + next;
+    exempt = false;
+    cancel.request_stop();
+    exempt = true;
+    ASSERT_TRUE(eventually([&] { return *told > 0; })) << "allocation " << next;
+    fails_at = 0;
+  }
+  EXPECT_GT(failed, 3);
+}
+
+TEST(NoMemory, EndsNoProcessThatStartsAThread) {
+  const Exempt me;
+  for (long next = 1, before = -1; before != failed; ++next) {
+    before = failed;
+    core::Courier courier(4);
+    std::atomic<bool> go = false;
+    std::atomic<int> done = 0;
+    fails_at = allocations + next;
+    int posted = 0;
+    for (int i = 0; i < 4; ++i) {
+      try {
+        exempt = false;
+        courier.post([&] {
+          while (!go) std::this_thread::sleep_for(1ms);
+          ++done;
+        });
+        ++posted;
+      } catch (const std::bad_alloc&) {
+      }
+      exempt = true;
+    }
+    fails_at = 0;
+    go = true;
+    EXPECT_TRUE(eventually([&] { return done == posted; })) << "allocation " << next;
+  }
+  EXPECT_GT(failed, 3);
+}
+
+TEST(NoMemory, LeavesNoLeaseBetweenTwoModes) {
+  auto locks = connect("memory:");
+  const RwLock mutex(locks, "a", {.ttl = kTtl});
+  const Exempt me;
+  for (long next = 1, before = -1; before != failed; ++next) {
+    before = failed;
+    auto lease = mutex.read();
+    fails_at = allocations + next;
+    try {
+      exempt = false;
+      EXPECT_TRUE(lease.try_upgrade());
+    } catch (const std::bad_alloc&) {
+    } catch (const Error&) {
+    }
+    exempt = true;
+    fails_at = 0;
+    EXPECT_TRUE(lease.extend(kTtl)) << "allocation " << next;
+    EXPECT_TRUE(lease.try_upgrade()) << "allocation " << next;
+    EXPECT_EQ(lease.release(), LeaseState::released) << "allocation " << next;
+    ASSERT_TRUE(is_free(locks)) << "allocation " << next;
+  }
+  EXPECT_GT(failed, 5);
+}
+
+TEST(NoMemory, LeavesNoLeaseThatIsReleasedInTheBackground) {
+  auto locks = connect("memory:");
+  const Mutex mutex(locks, "a", {.ttl = kTtl});
+  with_each_failing(locks, [&] {
+    auto lease = mutex.acquire();
+    lease.async_release([](LeaseState) {});
+  });
+}
+
+/// How many wait and hold, by what is observed.
+class Balance final : public Observer {
+ public:
+  void on(const Observation& seen) noexcept override {
+    switch (seen.event) {
+      case Event::asked:
+        ++waiting;
+        break;
+      case Event::granted:
+        --waiting;
+        ++held;
+        break;
+      case Event::timed_out:
+      case Event::refused:
+        --waiting;
+        break;
+      case Event::lost:
+      case Event::released:
+      case Event::release_failed:
+        --held;
+        break;
+      default:
+        break;
+    }
+  }
+  std::atomic<int> waiting = 0, held = 0;
+};
+
+TEST(NoMemory, LeavesNoStoryWithoutAnEnd) {
+  const auto seen = std::make_shared<Balance>();
+  Client locks(memory_store(), {.observer = seen});
+  const Mutex mutex(locks, "a", {.ttl = kTtl});
+  const auto balanced = [&] {
+    const Exempt me;
+    EXPECT_TRUE(eventually([&] { return seen->waiting == 0 && seen->held == 0; }))
+        << "waiting: " << seen->waiting << ", held: " << seen->held;
+    seen->waiting = seen->held = 0;
+  };
+  with_each_failing(locks, [&] {
+    balanced();
+    auto lease = mutex.acquire();
+  });
+  with_each_failing(locks, [&] {
+    balanced();
+    auto lease = mutex.acquire();
+    (void)lease.release();
+  });
+  balanced();
 }
 
 }  // namespace

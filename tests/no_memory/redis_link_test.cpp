@@ -20,7 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 using namespace no_memory;
 
-/// Answers `greet` and, on connections that begin later than it is told, each other line with itself.
+/// Answers `greet` and, on connections that begin later than it is told, each other line with itself: as an error if
+/// it begins with `bad`.
 class Server {
  public:
   explicit Server(std::string path) : path_(std::move(path)) {
@@ -61,7 +62,7 @@ class Server {
       const bool greeting = line == "greet\r\n";
       if (!greeting) ++read_;
       if (!greeting && !answers_) continue;
-      const auto reply = "+" + std::string(line);
+      const auto reply = (line.starts_with("bad") ? "-ERR " : "+") + std::string(line);
       EXPECT_EQ(::write(connection_, reply.data(), reply.size()),
                 static_cast<ssize_t>(reply.size()));
     }
@@ -83,16 +84,19 @@ class Talk {
     link_.add({.bytes = what + "\r\n", .done = [this, what](const Outcome& outcome) {
                  const Exempt me;
                  ++told_[what];
-                 if (outcome.reply) {
-                   EXPECT_EQ(text_of(*outcome.reply), what);
-                 }
+                 if (!outcome.reply) return;
+                 const bool bad = what.starts_with("bad");
+                 EXPECT_EQ(text_of(*outcome.reply), bad ? "ERR " + what : what);
+                 EXPECT_EQ(is_error(*outcome.reply), bad);
                }});
   }
-  /// Until this is so, or for ten seconds.
+  /// Until this is so, or for ten seconds; or until nobody would look after the link any more.
   template <class Enough>
   bool turn_until(Enough enough) {
     const auto until = BootClock::now() + 10s;
     while (!enough() && BootClock::now() < until) {
+      const bool comes = link_.fd() >= 0 || link_.next() < TimePoint::max();
+      if (!link_.active() || !comes) break;
       server_.serve();
       // As io::Loop does.
       try {
@@ -120,9 +124,15 @@ class Talk {
   }
 
  private:
-  static Link::Plan plan(const std::string& path) {
+  Link::Plan plan(const std::string& path) {
     Link::Plan plan{.name = "here", .endpoint = {.socket = path}};
-    plan.greetings = {{.bytes = "greet\r\n"}};
+    plan.greetings = {{.bytes = "greet\r\n", .check = [this](const redisReply&) {
+                         const std::string looked(100, ' ');
+                         checked_ = true;
+                         return std::optional<Error>();
+                       }}};
+    plan.on_open = [this] { EXPECT_TRUE(checked_); };
+    plan.on_close = [this](const Error&) { checked_ = false; };
     return plan;
   }
 
@@ -130,6 +140,7 @@ class Talk {
   Link link_;
   Finished finished_;
   std::map<std::string, int> told_;
+  bool checked_ = false;  // on this connection
 };
 
 TEST(NoMemoryForRedis, GivesNoRequestTheReplyToAnother) {
@@ -162,6 +173,66 @@ TEST(NoMemoryForRedis, GivesNoRequestTheReplyToAnother) {
     for (const auto* each : {"one", "two", "three", "four"}) EXPECT_LE(talk.told(each), 1) << each;
   }
   EXPECT_GT(next, 5) << "it allocates something";
+}
+
+// The reply has left the stream when there is no memory to look at it, nor to say so.
+TEST(NoMemoryForRedis, GivesNoReplyToTheNextRequestIfSeveralAllocationsFailInARow) {
+  const Exempt me;
+  const auto path = testing::TempDir() + "no_memory_" + std::to_string(::getpid());
+  const auto* const bad = "bad, and more than a few words about it";
+  for (const long row : {1, 2, 3, 4}) {
+    in_a_row = row;
+    long next = 1;
+    for (int without = 0; without < 2; ++next) {
+      Talk talk(path);
+      talk.server().answer_requests();
+      talk.ask(bad);
+      talk.ask("two");
+      const auto both = [&] { return talk.told(bad) + talk.told("two") == 2; };
+      // In turns from the beginning, while it connects and is greeted, and when the replies have come.
+      if (next % 2 == 0) {
+        ASSERT_TRUE(talk.turn_until([&] { return talk.server().serve() == 2; }));
+      }
+      const auto failures = failed.load();
+      fails_at = allocations + (next + 1) / 2;
+      exempt = false;
+      (void)talk.turn_until([&] { return allocations >= fails_at + row - 1 || both(); });
+      exempt = true;
+      fails_at = 0;
+      without = failed > failures ? 0 : without + 1;
+      talk.ask("three");
+      talk.ask("four");
+      EXPECT_TRUE(talk.turn_until([&] {
+        return both() && talk.told("three") > 0 && talk.told("four") > 0;
+      })) << row
+          << " from allocation " << next;
+      for (const auto* each : {bad, "two", "three", "four"}) EXPECT_LE(talk.told(each), 1) << each;
+    }
+    EXPECT_GT(next, 5) << "it allocates something";
+  }
+  in_a_row = 1;
+}
+
+TEST(NoMemoryForRedis, TellsWhatIsOverAlsoIfNobodyAsksForMore) {
+  const Exempt me;
+  const auto path = testing::TempDir() + "no_memory_" + std::to_string(::getpid());
+  long next = 1;
+  for (bool fails = true; fails; ++next) {
+    Talk talk(path);
+    talk.ask("one");
+    talk.ask("two");
+    ASSERT_TRUE(talk.turn_until([&] { return talk.server().serve() == 2; }));
+    talk.server().hang_up();
+    const auto failures = failed.load();
+    fails_at = allocations + next;
+    exempt = false;
+    EXPECT_TRUE(talk.turn_until([&] { return talk.told("one") + talk.told("two") == 2; }))
+        << "after failure of allocation " << next;
+    exempt = true;
+    fails_at = 0;
+    fails = failed > failures;
+  }
+  EXPECT_GT(next, 3) << "it allocates something";
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ namespace interlock::redis {
 namespace {
 
 constexpr int kReadsAtOnce = 4;
+// What there was no memory for is tried again after this.
+constexpr auto kAgain = std::chrono::milliseconds(10);
 
 LinkMachine::Plan machine_plan(Link::Plan& plan) {
   return {.name = plan.name,
@@ -69,6 +71,9 @@ void Link::abandon(Finished& finished) {
 }
 
 void Link::advance(TimePoint now, Finished& finished) {
+  again_at_ = now + kAgain;
+  if (broken_)
+    fail(Error(Errc::unreachable, "there was no memory for what it said"), now, finished);
   try {
     perform(finished);  // what was left undone as there was no memory for it
     machine_.advance(now, keeps_open(), steps_);
@@ -79,14 +84,17 @@ void Link::advance(TimePoint now, Finished& finished) {
     }
     if (is_open()) write();
   } catch (const Error& error) {
+    broken_ = true;
     fail(error, now, finished);
   } catch (const std::exception& error) {  // the system refuses something, memory mostly
+    broken_ = true;
     fail(Error(Errc::unreachable, error.what()), now, finished);
   }
 }
 
 void Link::fail(const Error& error, TimePoint now, Finished& finished) {
   machine_.failed(error, now, steps_);
+  broken_ = false;
   perform(finished);
 }
 
@@ -137,14 +145,16 @@ void Link::write() {
 void Link::ready(TimePoint now, Finished& finished, bool soon) {
   if (!socket_) return;
   try {
-    if (is_open()) receive(now, finished, soon);
+    if (is_open() && !broken_) receive(now, finished, soon);
   } catch (const Error& error) {
+    broken_ = true;
     // A port for TLS hangs up on whoever just begins to talk.
     const bool talked = machine_.acquainted() || plan_.access.tls || !error.retryable();
     fail(talked ? error
                 : Error(error.errc(), error.message() + "; does this port want TLS (rediss:)?"),
          now, finished);
   } catch (const std::exception& error) {
+    broken_ = true;
     fail(Error(Errc::unreachable, error.what()), now, finished);
   }
   advance(now, finished);

@@ -3,6 +3,8 @@
 // the thread that drives the loop touches it.
 #pragma once
 
+#include <algorithm>
+
 #include "backends/redis/link_machine.hpp"
 #include "backends/redis/reader.hpp"
 #include "backends/redis/socket.hpp"
@@ -50,9 +52,12 @@ class Link final : public io::Connection {
   void ready(TimePoint now, Finished& finished, bool soon) override;
   [[nodiscard]] int fd() const noexcept override { return socket_ ? socket_->fd() : -1; }
   [[nodiscard]] short events() const noexcept override;
-  [[nodiscard]] TimePoint next() const noexcept override { return machine_.next(keeps_open()); }
+  [[nodiscard]] TimePoint next() const noexcept override {
+    const auto next = machine_.next(keeps_open());
+    return owes() ? std::min(next, again_at_) : next;
+  }
   [[nodiscard]] bool active() const noexcept override {
-    return socket_ || keeps_open() || machine_.has_requests();
+    return socket_ || keeps_open() || machine_.has_requests() || owes();
   }
   [[nodiscard]] bool busy() const noexcept override { return machine_.has_requests(); }
   [[nodiscard]] bool expects_answer() const noexcept override {
@@ -66,6 +71,10 @@ class Link final : public io::Connection {
   /// Without a connection.
   [[nodiscard]] bool keeps_open() const noexcept {
     return !socket_ && plan_.keep_open && plan_.keep_open();
+  }
+  /// Something was left undone, as there was no memory for it.
+  [[nodiscard]] bool owes() const noexcept {
+    return broken_ || steps_.close || steps_.answered || !steps_.over.empty();
   }
   [[nodiscard]] bool is_open() const noexcept { return machine_.state() > State::connecting; }
   void perform(Finished& finished);
@@ -85,6 +94,8 @@ class Link final : public io::Connection {
   std::optional<Reader> reader_;
   std::string out_;
   std::size_t out_done_ = 0;
+  bool broken_ = false;   ///< the machine has to hear that it failed, and nothing else before that
+  TimePoint again_at_{};  ///< when to try again what was left undone
 };
 
 }  // namespace interlock::redis
