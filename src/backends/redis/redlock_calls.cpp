@@ -177,15 +177,15 @@ bool RedlockCalls::may_send(Id letter) const {
 }
 
 void RedlockCalls::heard(Id id, std::size_t node, Vote vote, Now now, Actions& actions) {
-  const bool failed = vote.said == Said::failed;
+  const bool replied = vote.replied;
   const auto found = letters_.find(id);
-  // Also a late answer is a sign of life.
-  if (!failed) nodes_.silent &= ~bit(node);
+  // Also a late answer and an error are signs of life.
+  if (replied) nodes_.silent &= ~bit(node);
   if (found == letters_.end()) return;  // too late
   const auto letter = std::move(found->second);
   letters_.erase(found);
   if (letter.question != 0) {
-    if (failed) nodes_.silent |= bit(node);
+    if (!replied) nodes_.silent |= bit(node);
     auto& question = questions_.at(letter.question);
     if (--question.left == 0) {
       deadlines_.erase({question.deadline, letter.question});
