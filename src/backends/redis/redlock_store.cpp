@@ -111,6 +111,7 @@ void Redlock::tell(Tell tell) {
     for (auto& each : actions.sends) send(std::move(each));
     for (auto& [call, answer] : actions.answers) {
       auto reply = replies_.extract(call);
+      if (reply.empty()) continue;  // there was no memory for it, and its caller knows
       replies.emplace_back(std::move(reply.mapped()), std::move(answer));
     }
     // It looks again when that time has come, also if there is less to wait for by then.
