@@ -134,5 +134,27 @@ TEST_F(RedlockCalling, NoHealIsSentAfterTheRelease) {
   EXPECT_TRUE(hear(renewal, 2, says(Said::lost)).sends.empty());
 }
 
+// Number 207 in docs/proof.md.
+TEST_F(RedlockCalling, ARenewalThatTheReleaseOvertookHealsNothing) {
+  Actions release, renewal, later;
+  calls.release(claim(), {}, at(), release);
+  const auto first = hear(release, 0, fails());
+  const auto second = hear(release, 1, fails());
+  hear(release, 2, granted(0, 0));
+  calls.renew(claim(), {}, at(), renewal);
+  hear(renewal, 2, says(Said::lost));
+  hear(renewal, 0, granted(0, 5));
+  const auto confirmed = hear(renewal, 1, granted(0, 5));
+  EXPECT_EQ(confirmed.answers.size(), 1U);
+  EXPECT_FALSE(kinds(confirmed).contains(Kind::heal)) << "nobody would release it there again";
+  hear(first, 0, granted(0, 0));
+  hear(second, 1, granted(0, 0));
+  EXPECT_EQ(calls.open(), 0U);
+  calls.renew(claim(), {}, at(), later);
+  hear(later, 2, says(Said::lost));
+  hear(later, 0, granted(0, 5));
+  EXPECT_TRUE(kinds(hear(later, 1, granted(0, 5))).contains(Kind::heal)) << "nothing is released";
+}
+
 }  // namespace
 }  // namespace interlock::redis

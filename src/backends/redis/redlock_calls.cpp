@@ -38,7 +38,9 @@ RedlockCalls::Id RedlockCalls::acquire(const ClaimPtr& claim, bool queue, Call h
 
 RedlockCalls::Id RedlockCalls::renew(const ClaimPtr& claim, Call how, Now now, Actions& actions) {
   const RedlockRenewal machine(nodes_, claim);
+  const bool released = has_open_release(claim->owner);
   const auto id = add(claim, how, machine);
+  calls_.at(id).closed = released;
   Steps steps;
   machine.begin(steps);
   perform(id, std::move(steps), now, actions);
@@ -60,6 +62,13 @@ RedlockCalls::Id RedlockCalls::release(const ClaimPtr& claim, Call how, Now now,
 void RedlockCalls::close(const Owner& owner) {
   const auto [begin, end] = by_owner_.equal_range(owner);
   std::for_each(begin, end, [this](const auto& each) { calls_.at(each.second).closed = true; });
+}
+
+bool RedlockCalls::has_open_release(const Owner& owner) const {
+  const auto [begin, end] = by_owner_.equal_range(owner);
+  return std::any_of(begin, end, [this](const auto& each) {
+    return std::holds_alternative<RedlockRelease>(calls_.at(each.second).machine);
+  });
 }
 
 void RedlockCalls::begin(Id id, Now now, Actions& actions) {
