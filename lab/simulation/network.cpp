@@ -142,7 +142,7 @@ void Wire::over(std::size_t number, const std::optional<Error>& failure) {
     return owner_.heard(letter.number, node_, std::move(reply.vote));
   if (interlock::redis::error_code(reply.text) != "NOSCRIPT") {
     const auto error = to_error(reply.text, "node " + std::to_string(node_));
-    return owner_.heard(letter.number, node_, Vote::failed(error, true));
+    return owner_.heard(letter.number, node_, Vote::refused(error));
   }
   // It goes out again behind everything that was sent since.
   if (owner_.may_send(letter.number)) {
@@ -151,8 +151,7 @@ void Wire::over(std::size_t number, const std::optional<Error>& failure) {
                  .deadline = letter.deadline,
                  .in_full = true});
   }
-  const Error closed(interlock::Errc::unreachable, "released meanwhile");
-  owner_.heard(letter.number, node_, Vote::failed(closed, false));
+  owner_.heard(letter.number, node_, Vote::withdrawn());
 }
 
 // As long as it is refused, nothing is done, whatever it is.

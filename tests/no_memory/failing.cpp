@@ -8,7 +8,7 @@ namespace {
 
 bool fails() {
   using namespace no_memory;
-  if (exempt) return false;
+  if (exempt || (only_chosen && !chosen)) return false;
   const auto number = ++allocations;
   constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;
   const auto mixed = static_cast<long>((static_cast<std::uint64_t>(number) * kOdd) >> 33U);

@@ -13,6 +13,8 @@ inline std::atomic<long> in_a_row = 1;  ///< so many fail from there on
 inline std::atomic<long> one_of = 0;    ///< one of so many fails; 0: none
 inline std::atomic<long> failed = 0;
 inline thread_local bool exempt = false;
+inline std::atomic<bool> only_chosen = false;  ///< all threads that are not chosen are exempt
+inline thread_local bool chosen = false;
 
 /// What the test itself does meanwhile.
 class Exempt {

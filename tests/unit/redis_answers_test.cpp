@@ -92,6 +92,18 @@ TEST(RedisAnswers, TheTimeToLookAgainIsNotNegative) {
   EXPECT_GT(fresh.counts, Duration::zero());
 }
 
+TEST(RedisAnswers, ANodeThatRepliesWithAnErrorHasReplied) {
+  const Message asks{.kind = Message::Kind::acquire,
+                     .claim = std::make_shared<const Claim>(kClaim)};
+  for (const auto* said : {"-LOADING Redis is loading the dataset in memory\r\n", "+hello\r\n"}) {
+    const auto vote = read_vote(asks, {.reply = reply(said)}, "");
+    EXPECT_EQ(vote.said, Vote::Said::failed);
+    EXPECT_TRUE(vote.replied && vote.asked);
+  }
+  const Error away(Errc::unreachable, "no connection");
+  EXPECT_FALSE(read_vote(asks, {.reply = {}, .failure = away}, "").replied);
+}
+
 TEST(RedisAnswers, AUseWithoutItsModeIsAnErrorAndNoCrash) {
   const auto words = list({bulk("wrong"), bulk("1"), bulk(""), bulk("1"), bulk("")});
   EXPECT_EQ(acquire_answer(*reply(words), kClaim, "").verdict, Verdict::unknown);

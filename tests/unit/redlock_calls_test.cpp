@@ -50,6 +50,33 @@ TEST_F(RedlockCalling, ANodeMayTakeAQuarterOfTheTtl) {
   EXPECT_EQ(kinds(expired), std::set{Kind::undo});
 }
 
+// Number 204 in docs/proof.md.
+TEST_F(RedlockCalling, ANodeThatRepliesWithAnErrorIsWaitedForTheNextTime) {
+  const auto loading = Vote::refused({Errc::unreachable, "the server is loading its data"});
+  for (const auto& vote : {loading, Vote::withdrawn()}) {
+    Actions first, second;
+    calls.acquire(claim(), false, {}, at(), first);
+    hear(first, 2, vote);
+    EXPECT_EQ(calls.nodes().silent, 0U);
+    calls.acquire(claim(8), false, {}, at(), second);
+    hear(second, 0, granted(5, 5));
+    EXPECT_TRUE(hear(second, 1, says(Said::busy)).answers.empty()) << "the third may grant it";
+    const auto last = hear(second, 2, granted(5, 5));
+    ASSERT_EQ(last.answers.size(), 1U);
+    EXPECT_EQ(last.answers[0].second.verdict, Verdict::granted);
+  }
+}
+
+TEST_F(RedlockCalling, ANodeThatDoesNotReplyIsNotWaitedForTheNextTime) {
+  Actions first, second;
+  calls.acquire(claim(), false, {}, at(), first);
+  hear(first, 2, fails());
+  EXPECT_EQ(calls.nodes().silent, 4U);
+  calls.acquire(claim(8), false, {}, at(), second);
+  hear(second, 0, granted(5, 5));
+  EXPECT_EQ(hear(second, 1, says(Said::busy)).answers.size(), 1U);
+}
+
 // Number 4 in docs/proof.md.
 TEST_F(RedlockCalling, ACallThatGivesUpLateLeavesALaterCallAlone) {
   Actions first, second;
@@ -105,6 +132,28 @@ TEST_F(RedlockCalling, NoHealIsSentAfterTheRelease) {
   calls.release(claim(), {}, at(), release);
   hear(renewal, 1, granted(0, 5));
   EXPECT_TRUE(hear(renewal, 2, says(Said::lost)).sends.empty());
+}
+
+// Number 207 in docs/proof.md.
+TEST_F(RedlockCalling, ARenewalThatTheReleaseOvertookHealsNothing) {
+  Actions release, renewal, later;
+  calls.release(claim(), {}, at(), release);
+  const auto first = hear(release, 0, fails());
+  const auto second = hear(release, 1, fails());
+  hear(release, 2, granted(0, 0));
+  calls.renew(claim(), {}, at(), renewal);
+  hear(renewal, 2, says(Said::lost));
+  hear(renewal, 0, granted(0, 5));
+  const auto confirmed = hear(renewal, 1, granted(0, 5));
+  EXPECT_EQ(confirmed.answers.size(), 1U);
+  EXPECT_FALSE(kinds(confirmed).contains(Kind::heal)) << "nobody would release it there again";
+  hear(first, 0, granted(0, 0));
+  hear(second, 1, granted(0, 0));
+  EXPECT_EQ(calls.open(), 0U);
+  calls.renew(claim(), {}, at(), later);
+  hear(later, 2, says(Said::lost));
+  hear(later, 0, granted(0, 5));
+  EXPECT_TRUE(kinds(hear(later, 1, granted(0, 5))).contains(Kind::heal)) << "nothing is released";
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ RedlockCalls::RedlockCalls(RedlockNodes nodes, Duration call_timeout)
 template <class Machine>
 RedlockCalls::Id RedlockCalls::add(const ClaimPtr& claim, Call how, Machine machine) {
   const auto id = ++last_id_;
-  by_owner_.emplace(claim->owner, id);
   calls_.emplace(id, OpenCall{.claim = claim, .how = how, .machine = std::move(machine)});
+  by_owner_.emplace(claim->owner, id);  // last, as there may be no memory: it names open calls only
   return id;
 }
 
@@ -38,7 +38,9 @@ RedlockCalls::Id RedlockCalls::acquire(const ClaimPtr& claim, bool queue, Call h
 
 RedlockCalls::Id RedlockCalls::renew(const ClaimPtr& claim, Call how, Now now, Actions& actions) {
   const RedlockRenewal machine(nodes_, claim);
+  const bool released = has_open_release(claim->owner);
   const auto id = add(claim, how, machine);
+  calls_.at(id).closed = released;
   Steps steps;
   machine.begin(steps);
   perform(id, std::move(steps), now, actions);
@@ -60,6 +62,13 @@ RedlockCalls::Id RedlockCalls::release(const ClaimPtr& claim, Call how, Now now,
 void RedlockCalls::close(const Owner& owner) {
   const auto [begin, end] = by_owner_.equal_range(owner);
   std::for_each(begin, end, [this](const auto& each) { calls_.at(each.second).closed = true; });
+}
+
+bool RedlockCalls::has_open_release(const Owner& owner) const {
+  const auto [begin, end] = by_owner_.equal_range(owner);
+  return std::any_of(begin, end, [this](const auto& each) {
+    return std::holds_alternative<RedlockRelease>(calls_.at(each.second).machine);
+  });
 }
 
 void RedlockCalls::begin(Id id, Now now, Actions& actions) {
@@ -128,8 +137,10 @@ void RedlockCalls::ask(Id id, std::vector<Steps::Send> sends, Now now, Actions& 
   const auto deadline = mends ? now.time + RedlockMending::kPatience : deadline_of(*call, now);
   const bool caller_waits = !mends && call->how.caller_waits;
   const auto number = ++last_id_;
-  Question question{
+  auto& question = questions_[number];
+  question = {
       .deadline = deadline, .within = deadline - now.time, .letters = {}, .left = sends.size()};
+  deadlines_.emplace(deadline, number);
   for (auto& send : sends) {
     question.letters.emplace_back(last_id_ + 1, send.node);
     const Letter letter{.call = id,
@@ -140,8 +151,6 @@ void RedlockCalls::ask(Id id, std::vector<Steps::Send> sends, Now now, Actions& 
                                         send.message.kind == Message::Kind::confirm};
     post(letter, send.node, std::move(send.message), deadline, caller_waits, actions);
   }
-  deadlines_.emplace(deadline, number);
-  questions_.emplace(number, std::move(question));
 }
 
 void RedlockCalls::post(Letter letter, std::size_t node, Message message, TimePoint deadline,
@@ -177,15 +186,15 @@ bool RedlockCalls::may_send(Id letter) const {
 }
 
 void RedlockCalls::heard(Id id, std::size_t node, Vote vote, Now now, Actions& actions) {
-  const bool failed = vote.said == Said::failed;
+  const bool replied = vote.replied;
   const auto found = letters_.find(id);
-  // Also a late answer is a sign of life.
-  if (!failed) nodes_.silent &= ~bit(node);
+  // Also a late answer and an error are signs of life.
+  if (replied) nodes_.silent &= ~bit(node);
   if (found == letters_.end()) return;  // too late
   const auto letter = std::move(found->second);
   letters_.erase(found);
   if (letter.question != 0) {
-    if (failed) nodes_.silent |= bit(node);
+    if (!replied) nodes_.silent |= bit(node);
     auto& question = questions_.at(letter.question);
     if (--question.left == 0) {
       deadlines_.erase({question.deadline, letter.question});
@@ -266,33 +275,28 @@ void RedlockCalls::listens(const Actions::Listen& listen, std::size_t node, bool
     actions.wakes.push_back(listen.owner);
 }
 
-void RedlockCalls::expire(Id question, Now now, Actions& actions) {
-  const auto expired = std::move(questions_.at(question));
-  questions_.erase(question);
-  const auto why = expired.within > Duration::zero()
-                       ? "no answer within " + format_duration(expired.within)
+// A question ends after its last letter: what finds no memory is left for the next tick.
+void RedlockCalls::expire(Id id, Now now, Actions& actions) {
+  const auto question = questions_.at(id);
+  const auto why = question.within > Duration::zero()
+                       ? "no answer within " + format_duration(question.within)
                        : std::string("no time was left to ask it");
-  for (const auto& [id, node] : expired.letters) {
-    const auto found = letters_.find(id);
-    if (found == letters_.end()) continue;
-    const auto letter = std::move(found->second);
-    letters_.erase(found);
-    nodes_.silent |= bit(node);
-    take(letter, node,
-         Vote::failed({Errc::unreachable,
-                       why,
-                       {.resource = {}, .node = nodes_.names[node], .maybe_held = true}},
-                      true),
-         now, actions);
+  for (const auto& [letter, node] : question.letters) {
+    if (!letters_.contains(letter)) continue;
+    heard(letter, node,
+          Vote::failed({Errc::unreachable,
+                        why,
+                        {.resource = {}, .node = nodes_.names[node], .maybe_held = true}},
+                       true),
+          now, actions);
   }
+  deadlines_.erase({question.deadline, id});
+  questions_.erase(id);
 }
 
 void RedlockCalls::tick(Now now, Actions& actions) {
-  while (!deadlines_.empty() && deadlines_.begin()->first <= now.time) {
-    const auto question = deadlines_.begin()->second;
-    deadlines_.erase(deadlines_.begin());
-    expire(question, now, actions);
-  }
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now.time)
+    expire(deadlines_.begin()->second, now, actions);
   for (std::size_t node = 0; node < debts_.size(); ++node) {
     auto& debts = debts_[node];
     if (now.time < debts.next_due()) continue;

@@ -5,7 +5,8 @@
 //     -------------------------------+----------------------------------------------------------------------------
 //     acquire                        | a RedlockAcquisition. Closes all earlier calls of its owner: what they still
 //                                    | sent would undo what the new one does
-//     renew                          | a RedlockRenewal
+//     renew                          | a RedlockRenewal; closed from its beginning if a release of its owner still
+//                                    | has something to say: what it healed would stay
 //     release                        | a RedlockRelease. Closes all earlier calls of its owner: what they still sent
 //                                    | would bring back what it takes away
 //     heard, of a question           | told to its call, or to RedlockMending
@@ -113,6 +114,7 @@ class RedlockCalls {
   template <class Machine>
   Id add(const ClaimPtr& claim, Call how, Machine machine);
   void close(const Owner& owner);
+  [[nodiscard]] bool has_open_release(const Owner& owner) const;
   void begin(Id id, Now now, Actions& actions);
   [[nodiscard]] TimePoint deadline_of(const OpenCall& call, Now now) const;
   void perform(Id id, Steps steps, Now now, Actions& actions);

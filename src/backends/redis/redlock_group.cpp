@@ -52,16 +52,15 @@ void RedlockGroup::send(std::size_t node, Message message, Call how, Again again
     server.send(std::move(bytes), how, std::move(done));
   };
   auto answer = [&name = nodes_[node]->name(), message = std::move(message),
-                 then = std::move(then)](const Outcome& outcome) {
-    then(read_vote(message, outcome, name));
-  };
+                 then](const Outcome& outcome) { then(read_vote(message, outcome, name)); };
   auto bytes = call(script, words, false);
-  post(std::move(bytes), [post, &script, words = std::move(words), again = std::move(again),
-                          answer = std::move(answer)](const Outcome& outcome) {
-    if (!is_unknown_script(outcome)) return answer(outcome);
-    if (again([&] { post(call(script, words, true), answer); })) return;
-    answer({.reply = {}, .failure = Error(Errc::unreachable, "released meanwhile")});
-  });
+  post(std::move(bytes),
+       [post, &script, words = std::move(words), again = std::move(again),
+        answer = std::move(answer), then = std::move(then)](const Outcome& outcome) {
+         if (!is_unknown_script(outcome)) return answer(outcome);
+         if (again([&] { post(call(script, words, true), answer); })) return;
+         then(Vote::withdrawn());
+       });
 }
 
 }  // namespace interlock::redis

@@ -98,6 +98,11 @@ void Redlock::release(const Claim& claim, Call call, Reply reply) {
 
 template <class Begin>
 void Redlock::begin(Reply reply, Begin begin) {
+  try {
+    group_.keeper().start();  // before anything that it watches is under way
+  } catch (Error& error) {
+    return reply(Answer::failed(std::move(error)));
+  }
   tell([&](Actions& actions) { replies_.emplace(begin(actions), std::move(reply)); });
 }
 
@@ -108,15 +113,17 @@ void Redlock::tell(Tell tell) {
   {
     const std::lock_guard lock(mutex_);
     tell(actions);
+    // First, as sending may fail. The timer looks again when that time has come, also if there is less to
+    // wait for by then.
+    if (const auto next = calls_.next_tick(); next < ticks_at_) {
+      group_.keeper().schedule(timer_, next);
+      ticks_at_ = next;
+    }
     for (auto& each : actions.sends) send(std::move(each));
     for (auto& [call, answer] : actions.answers) {
       auto reply = replies_.extract(call);
+      if (reply.empty()) continue;  // there was no memory for it, and its caller knows
       replies.emplace_back(std::move(reply.mapped()), std::move(answer));
-    }
-    // It looks again when that time has come, also if there is less to wait for by then.
-    if (const auto next = calls_.next_tick(); next < ticks_at_) {
-      ticks_at_ = next;
-      group_.keeper().schedule(timer_, next);
     }
   }
   for (const auto& each : actions.listens) listen(each);

@@ -39,14 +39,27 @@ struct Vote {
   Duration look{};                   ///< queued: how long something in the way lasts at most
   std::optional<Duration> counts{};  ///< fresh: counts again in so long, if that is known
   std::optional<Error> error{};
-  bool asked = true;  ///< failed: the question has left for the node
+  bool asked = true;    ///< failed: the question has left for the node
+  bool replied = true;  ///< failed: with an error that the node sent
   NodeState state{};
 
-  /// The node did not answer, or with an error. `asked`: the question may have reached it.
+  /// The node did not reply. `asked`: the question may have reached it.
   static Vote failed(Error error, bool asked) {
+    auto vote = refused(std::move(error));
+    vote.asked = asked;
+    vote.replied = false;
+    return vote;
+  }
+  /// The node replied with an error, or with something that makes no sense.
+  static Vote refused(Error error) {
     Vote vote{.said = Said::failed};
     vote.error = std::move(error);
-    vote.asked = asked;
+    return vote;
+  }
+  /// The node replied that it does not know the script, and the message was not sent again.
+  static Vote withdrawn() {
+    auto vote = refused({Errc::unreachable, "released meanwhile"});
+    vote.asked = false;
     return vote;
   }
   [[nodiscard]] std::string describe() const;

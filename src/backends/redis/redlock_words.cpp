@@ -149,8 +149,8 @@ Vote claim_vote(const Message& message, const redisReply& reply, const std::stri
   } else if (answer.verdict == Verdict::lost) {
     vote.said = Said::lost;
   } else {
-    return Vote::failed(
-        answer.why.value_or(Error(Errc::refused, "the server's answer makes no sense")), true);
+    return Vote::refused(
+        answer.why.value_or(Error(Errc::refused, "the server's answer makes no sense")));
   }
   return vote;
 }
@@ -175,7 +175,7 @@ Vote read_vote(const Message& message, const Outcome& outcome, const std::string
   if (!outcome.reply) return Vote::failed(*outcome.failure, outcome.failure->maybe_held());
   const auto& reply = *outcome.reply;
   if (is_error(reply))
-    return Vote::failed(to_error(text_of(reply), node, script_of(message.kind).text), true);
+    return Vote::refused(to_error(text_of(reply), node, script_of(message.kind).text));
   const auto words = elements_of(reply);
   Vote vote{.said = Said::lost};
   switch (message.kind) {
@@ -196,7 +196,7 @@ Vote read_vote(const Message& message, const Outcome& outcome, const std::string
     case Kind::wait:
     case Kind::repair:
       if (words.size() == 6) return state_of(words);
-      return Vote::failed({Errc::refused, "the server's answer makes no sense"}, true);
+      return Vote::refused({Errc::refused, "the server's answer makes no sense"});
     case Kind::yield:
     case Kind::heal:
       if (number_of(reply) == 1) vote.said = Said::granted;
