@@ -59,9 +59,9 @@ TEST_P(LossCallbacks, MayWantAMutexThatAWaitingThreadHolds) {
 
 TEST_P(LossCallbacks, MayReleaseAndAcquireAndLosesNoOtherLease) {
   COVERS(Rule<7>);
-  auto lease = Mutex(locks_, "lost", {.ttl = 1s}).acquire();
+  auto lease = Mutex(locks_, "lost", {.ttl = 3s}).acquire();
   auto other = Mutex(locks_, "other").acquire();
-  auto renewed = Mutex(locks_, "renewed", {.ttl = 2s}).acquire();
+  auto renewed = Mutex(locks_, "renewed", {.ttl = 6s}).acquire();
   const auto valid = renewed.valid_until();
   lose(lease, [&] {
     EXPECT_EQ(other.release(), LeaseState::released);
@@ -74,9 +74,9 @@ TEST_P(LossCallbacks, MayReleaseAndAcquireAndLosesNoOtherLease) {
 
 TEST_P(LossCallbacks, MayBlockAndHoldsUpNoOtherLossAndNoRenewal) {
   COVERS(Rule<7>);
-  auto first = Mutex(locks_, "first", {.ttl = 1s}).acquire();
-  auto second = Mutex(locks_, "second", {.ttl = 1s}).acquire();
-  auto renewed = Mutex(locks_, "renewed", {.ttl = 2s}).acquire();
+  auto first = Mutex(locks_, "first", {.ttl = 3s}).acquire();
+  auto second = Mutex(locks_, "second", {.ttl = 3s}).acquire();
+  auto renewed = Mutex(locks_, "renewed", {.ttl = 6s}).acquire();
   const auto valid = renewed.valid_until();
   lose(first, [&] {
     const auto second_lost = second.lost();
