@@ -8,6 +8,7 @@ std::vector<std::string> durable_redis() {
 
 std::vector<int> ports_of(const std::vector<std::unique_ptr<RedisServer>>& servers) {
   std::vector<int> ports;
+  ports.reserve(servers.size());
   for (const auto& server : servers) ports.push_back(server->port());
   return ports;
 }
