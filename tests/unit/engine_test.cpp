@@ -5,6 +5,7 @@
 #include <atomic>
 #include <future>
 #include <thread>
+#include <utility>
 
 #include "core/engine.hpp"
 #include "interlock/interlock.hpp"
@@ -555,7 +556,7 @@ TEST_F(EngineTest, WhatAWaiterGaveBackAtExitIsNoLeaseWhenItsGrantArrives) {
   engine->at_exit();
   const auto next = Mutex(rival, "r").try_acquire();
   EXPECT_TRUE(next);
-  answers->give();
+  std::exchange(answers->give, nullptr)();
   const auto attempt = waiting.get();
   EXPECT_EQ(attempt.outcome(), Outcome::cancelled) << "or two would have it";
 }
