@@ -141,7 +141,7 @@ TEST_P(Loss, IsToldBeforeAnotherCanHaveIt) {
 TEST_P(Loss, AHolderThatHangsIsEndedByMaxHold) {
   COVERS(Rule<7>);
   const auto start = BootClock::now();
-  const auto hung = Mutex(client(), "r", {.ttl = 600ms, .max_hold = 900ms}).acquire();
+  const auto hung = Mutex(client(), "r", {.ttl = 2s, .max_hold = 900ms}).acquire();
   const auto next = Mutex(client(), "r").acquire();
   EXPECT_TRUE(next);
   EXPECT_EQ(hung.state(), LeaseState::lost);
