@@ -51,7 +51,7 @@ demo: build
 test: STARTED := $(shell date +%s)
 test: deps build/build.ninja
 	cmake --build --preset release -j $(JOBS)
-	status=0; ctest --preset release -j $(TEST_JOBS) --output-junit tests.xml || status=$$?; \
+	status=0; tools/ctest build --preset release -j $(TEST_JOBS) --output-junit tests.xml || status=$$?; \
 	  tools/suites build/tests.xml $(STARTED); exit $$status
 
 strange: deps build/build.ninja
@@ -152,7 +152,7 @@ FIXED_ADDRESSES = $(shell setarch --addr-no-randomize true 2>/dev/null && echo s
 asan tsan: deps
 	cmake --preset $@ --log-level=WARNING
 	cmake --build --preset $@ -j $(JOBS) --target $(PARTS)
-	$(FIXED_ADDRESSES) ctest --preset $@ -j $(TEST_JOBS) $(TESTS)
+	$(FIXED_ADDRESSES) tools/ctest build-$@ --preset $@ -j $(TEST_JOBS) $(TESTS)
 
 # Each file for itself: nothing leans on what a unity build happens to put before it.
 clang-build: deps

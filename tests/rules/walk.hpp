@@ -89,13 +89,13 @@ inline std::uint64_t number_from(const char* variable, std::uint64_t otherwise) 
 }
 
 /// Asks both for a hundred things, in an order that the seed decides, again and again with the next seed: 30 times, but
-/// for 15 seconds at most; or once with INTERLOCK_TEST_SEED; or INTERLOCK_WALK_ROUNDS=n times. `open`: an empty store.
-/// `moves`: see Both.
+/// for 15 seconds at most; or once with INTERLOCK_TEST_SEED; or INTERLOCK_WALK_ROUNDS=n times, from a random seed on.
+/// `open`: an empty store. `moves`: see Both.
 template <class Open>
 void walk(Open open, const Liberties& may = {}, const Both::Moves& moves = {}) {
   const bool given = std::getenv("INTERLOCK_TEST_SEED") != nullptr;
   const bool counted = given || std::getenv("INTERLOCK_WALK_ROUNDS") != nullptr;
-  const auto first = number_from("INTERLOCK_TEST_SEED", std::random_device{}());
+  const auto first = number_from("INTERLOCK_TEST_SEED", counted ? std::random_device{}() : 1);
   const auto rounds = number_from("INTERLOCK_WALK_ROUNDS", given ? 1 : 30);
   const auto until = counted ? TimePoint::max() : BootClock::now() + 15s;
   for (auto seed = first; seed < first + rounds && !testing::Test::HasFailure(); ++seed) {
