@@ -8,7 +8,7 @@
 
 namespace interlock::core {
 
-/// So many units of time, and at most a century of either sign: no sum of a few of them overflows.
+/// So many units of time, and at most a century of either sign: the sum of two never overflows.
 template <class Unit>
 constexpr Duration bounded(std::int64_t count) noexcept {
   constexpr std::int64_t kMost =
